@@ -12,16 +12,17 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import typer
 
 from .command_table import CommandApp, LazyGroup
 from .options.cluster_options import (
     CLUSTER_DEFAULTS,
+    CONTEXT,
+    KUBECONFIG,
+    NAMESPACE,
     ClusterDefaults,
-    ContextOption,
-    KubeconfigOption,
-    NamespaceOption,
 )
 
 NAME = "kubectl bayplan"
@@ -32,9 +33,9 @@ NO_FILES, FILES = 4, 0
 
 def root(
     ctx: typer.Context,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    namespace: NamespaceOption = None,
+    kubeconfig: Path | None = KUBECONFIG,
+    context: str | None = CONTEXT,
+    namespace: str | None = NAMESPACE,
 ) -> None:
     """Ask Kubernetes' scheduling rules about the cluster that kubectl talks to. Only `run` changes the cluster.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from typing import Annotated
 
 import typer
 
@@ -11,6 +10,7 @@ from bayplan import __version__
 
 from ..compiled_kernel import STALE, why_not_compiled
 from .command_table import CommandApp, LazyGroup
+from .options.option_groups import option
 
 COLLECT_AFTER = 500_000
 """New objects after which Python searches for garbage, instead of 700: modules and clusters stay as they are."""
@@ -40,18 +40,10 @@ def _kernel_in_use() -> str:
 
 @app.callback()
 def root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            callback=_print_version,
-            is_eager=True,
-            help="Print the version and the kernel.",
-        ),
-    ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Print a traceback before the line about an error.")
-    ] = False,
+    version: bool = option(
+        "--version", "Print the version and the kernel.", callback=_print_version, is_eager=True
+    ),
+    debug: bool = option("--debug", "Print a traceback before the line about an error."),
 ) -> None:
     """The Kubernetes scheduler on your desk: where would this pod go, and why.
 

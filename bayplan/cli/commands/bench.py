@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from ...errors import InputError
-from ..options.config_options import PluginFilesOption, read_gates
-from ..options.option_groups import takes_options
+from ..options.config_options import PLUGIN_FILES, read_gates
+from ..options.option_groups import option, option_group, takes_options
 from ..render.consoles import stderr_console, stdout_console, written_to_stdout
 
 if TYPE_CHECKING:
@@ -35,111 +34,58 @@ def complete_workload(incomplete: str) -> list[tuple[str, str]]:
     return [entry for entry in known if entry[0].startswith(incomplete)]
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group
 class BenchOptions:
     """The options of `bayplan research bench`."""
 
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--workload",
-            "-w",
-            metavar="NAME",
-            help="Workload to run; --list names them. May be given several times. Default: all.",
-            autocompletion=complete_workload,
-        ),
-    ] = None
-    nodes: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--nodes",
-            "-n",
-            metavar="NUMBER",
-            min=1,
-            help="Number of nodes. May be given several times. Default: the workload's.",
-        ),
-    ] = None
-    pods: Annotated[
-        int | None,
-        typer.Option(
-            "--pods",
-            "-p",
-            metavar="NUMBER",
-            min=1,
-            help="Number of pods. Default: the workload's.",
-        ),
-    ] = None
-    growth: Annotated[
-        bool,
-        typer.Option(
-            "--growth",
-            help="Run at 1,000, 5,000 and 15,000 nodes, also on nodes that are filled with running pods.",
-        ),
-    ] = False
-    repeat: Annotated[
-        int,
-        typer.Option(
-            "--repeat",
-            "-r",
-            metavar="NUMBER",
-            min=1,
-            help="Run each workload this number of times, and take the best.",
-        ),
-    ] = 1
-    cpu: Annotated[
-        bool,
-        typer.Option(
-            "--cpu", help="Measure CPU time instead of wall-clock time, for a busy machine."
-        ),
-    ] = False
-    verbose: Annotated[
-        bool,
-        typer.Option("--verbose", "-v", help="Also show hits, misses and drops of each cache."),
-    ] = False
-    file: Annotated[
-        Path | None,
-        typer.Option("--file", "-f", metavar="FILE", help="Take the workloads from this file."),
-    ] = None
-    plugins: PluginFilesOption = None
-    kubernetes_version: Annotated[
-        str,
-        typer.Option(
-            "--kubernetes-version",
-            metavar="1.36",
-            help="Measure the rules of this release, 1.33 to 1.37, with workloads of pods and events.",
-        ),
-    ] = ""
-    list_only: Annotated[bool, typer.Option("--list", help="List the workloads and exit.")] = False
-    json_file: Annotated[
-        Path | None,
-        typer.Option("--json", metavar="FILE", help="Also write the results to this file."),
-    ] = None
-    from_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--from", metavar="FILE", help="Run nothing; take the results from this file."
-        ),
-    ] = None
-    compare_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--compare",
-            metavar="FILE",
-            help="Name what is slower than in this file of results; exit status 1 if something is.",
-        ),
-    ] = None
-    threshold: Annotated[
-        float,
-        typer.Option(
-            metavar="PERCENT", min=0, help="From how many percent --compare calls a result slower."
-        ),
-    ] = 10.0
-    svg_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--svg", metavar="FILE", help="Draw how the costs grow with the nodes, to this file."
-        ),
-    ] = None
+    workload: list[str] | None = option(
+        "--workload, -w NAME",
+        "Workload to run; --list names them. May be given several times. Default: all.",
+        autocompletion=complete_workload,
+    )
+    nodes: list[int] | None = option(
+        "--nodes, -n NUMBER",
+        "Number of nodes. May be given several times. Default: the workload's.",
+        min=1,
+    )
+    pods: int | None = option(
+        "--pods, -p NUMBER", "Number of pods. Default: the workload's.", min=1
+    )
+    growth: bool = option(
+        "--growth",
+        "Run at 1,000, 5,000 and 15,000 nodes, also on nodes that are filled with running pods.",
+    )
+    repeat: int = option(
+        "--repeat, -r NUMBER",
+        "Run each workload this number of times, and take the best.",
+        default=1,
+        min=1,
+    )
+    cpu: bool = option("--cpu", "Measure CPU time instead of wall-clock time, for a busy machine.")
+    verbose: bool = option("--verbose, -v", "Also show hits, misses and drops of each cache.")
+    file: Path | None = option("--file, -f FILE", "Take the workloads from this file.")
+    plugins: list[Path] | None = PLUGIN_FILES
+    kubernetes_version: str = option(
+        "--kubernetes-version 1.36",
+        "Measure the rules of this release, 1.33 to 1.37, with workloads of pods and events.",
+        default="",
+    )
+    list_only: bool = option("--list", "List the workloads and exit.")
+    json_file: Path | None = option("--json FILE", "Also write the results to this file.")
+    from_file: Path | None = option("--from FILE", "Run nothing; take the results from this file.")
+    compare_file: Path | None = option(
+        "--compare FILE",
+        "Name what is slower than in this file of results; exit status 1 if something is.",
+    )
+    threshold: float = option(
+        "--threshold PERCENT",
+        "From how many percent --compare calls a result slower.",
+        default=10.0,
+        min=0,
+    )
+    svg_file: Path | None = option(
+        "--svg FILE", "Draw how the costs grow with the nodes, to this file."
+    )
 
 
 @takes_options(BenchOptions)
@@ -162,8 +108,8 @@ def bench(options: BenchOptions) -> None:
         write_report,
     )
 
-    for option, path in (("--json", options.json_file), ("--svg", options.svg_file)):
-        _need_folder(option, path)
+    for name, path in (("--json", options.json_file), ("--svg", options.svg_file)):
+        _need_folder(name, path)
     if options.growth and options.nodes:
         raise InputError("--growth: expected it without --nodes, which it says itself; got both")
     before = None if options.compare_file is None else read_report(options.compare_file)

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from ...choices import DEFAULT_COPIES
-from ..options.option_groups import takes_options
+from ..options.option_groups import option, option_group, takes_options
 from ..options.scheduler_options import (
     PENDING,
-    AllOption,
+    SHOW_ALL,
     Question,
     takes_question,
     warn,
 )
-from ..options.usage_options import UsageOption, read_measured
+from ..options.usage_options import USAGE, read_measured
 from ..render.answer_output import is_whole, print_answer
-from ..render.plain_data import AnswerForm, AnswerOption
+from ..render.plain_data import ANSWER_FORM, AnswerForm
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -30,37 +29,29 @@ if TYPE_CHECKING:
     from ...manifests.timeline import InputObject
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group
 class CapacityOptions:
     """The options of `bayplan capacity`, besides those of every question."""
 
-    pod: Annotated[
-        list[str],
-        typer.Option(
-            metavar="FILE[:RATIO]",
-            help="File or folder with a pod, a workload, or a PodGroup and its members to fit in; - is standard "
-            "input. Several make a mix: a.yaml b.yaml:3 is three of b for each of a.",
-        ),
-    ]
-    nodes: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME|KEY=VALUE",
-            help="Use only the node of this name, or the nodes with this label. May be given several times.",
-        ),
-    ] = None
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            metavar="NUMBER",
-            min=1,
-            help="Stop at this number of pods. Default: all are counted; where they have to be placed one after the "
-            f"other, {DEFAULT_COPIES:,}.",
-        ),
-    ] = None
-    usage: UsageOption = None
-    output: AnswerOption = AnswerForm.TABLE
-    everything: AllOption = False
+    pod: list[str] = option(
+        "--pod FILE[:RATIO]",
+        "File or folder with a pod, a workload, or a PodGroup and its members to fit in; - is standard "
+        "input. Several make a mix: a.yaml b.yaml:3 is three of b for each of a.",
+        default=...,
+    )
+    nodes: list[str] | None = option(
+        "--nodes NAME|KEY=VALUE",
+        "Use only the node of this name, or the nodes with this label. May be given several times.",
+    )
+    limit: int | None = option(
+        "--limit NUMBER",
+        "Stop at this number of pods. Default: all are counted; where they have to be placed one after the "
+        f"other, {DEFAULT_COPIES:,}.",
+        min=1,
+    )
+    usage: list[str] | None = USAGE
+    output: AnswerForm = ANSWER_FORM
+    everything: bool = SHOW_ALL
 
 
 @takes_question

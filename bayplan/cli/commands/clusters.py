@@ -6,14 +6,13 @@ import os
 import signal
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from ...api.own_documents import API_VERSION
 from ...errors import InputError
+from ..options.option_groups import argument, option
 from ..render.consoles import stderr_console
-from ..render.plain_data import AnswerForm, AnswerOption, print_in_form
+from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form
 from .cluster_entries import (
     DEFAULT_NAME,
     ClusterEntry,
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def clusters(output: AnswerOption = AnswerForm.TABLE) -> None:
+def clusters(output: AnswerForm = ANSWER_FORM) -> None:
     """List the clusters of bayplan up that run on this machine.
 
     Example: bayplan up list -o json
@@ -76,15 +75,10 @@ def complete_cluster(incomplete: str) -> list[str]:
 
 
 def down(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME",
-            help="The cluster to end.",
-            autocompletion=complete_cluster,
-        ),
-    ] = DEFAULT_NAME,
-    every: Annotated[bool, typer.Option("--all", help="End all clusters.")] = False,
+    name: str = argument(
+        "NAME", "The cluster to end.", default=DEFAULT_NAME, autocompletion=complete_cluster
+    ),
+    every: bool = option("--all", "End all clusters."),
 ) -> None:
     """End a cluster of bayplan up, and wait until it has ended.
 

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from ...choices import AUTOSCALERS
 from ...errors import InputError
-from ..options.autoscaler_options import InstanceTypesOption, read_autoscalers
-from ..options.cluster_options import LiveContextOption, LiveKubeconfigOption, NamespaceOption
+from ..options.autoscaler_options import INSTANCE_TYPES, read_autoscalers
+from ..options.cluster_options import LIVE_CONTEXT, LIVE_KUBECONFIG, NAMESPACE
 from ..options.config_options import (
-    PluginFilesOption,
-    SeedOption,
+    PLUGIN_FILES,
+    SEED,
     read_settings,
 )
 from ..options.input_options import seconds_if_given, takes_input_limit
-from ..options.option_groups import completing, takes_options
+from ..options.option_groups import completing, option, option_group, takes_options
 from ..options.scheduler_options import (
-    AllOption,
-    FilenameOption,
-    KustomizeOption,
-    RecursiveOption,
-    StrictOption,
-    WorkloadKindsOption,
+    FILENAME,
+    KUSTOMIZE,
+    RECURSIVE,
+    SHOW_ALL,
+    STRICT,
+    WORKLOAD_KINDS,
     knowing_workloads,
     note_groups,
     note_recorded,
@@ -35,7 +32,7 @@ from ..options.scheduler_options import (
 )
 from ..render.answer_output import is_whole, print_answer
 from ..render.html import comparison_to
-from ..render.plain_data import AnswerForm, AnswerOption
+from ..render.plain_data import ANSWER_FORM, AnswerForm
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -45,87 +42,58 @@ if TYPE_CHECKING:
 DEFAULT = "default"
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group
 class CompareOptions:
     """The options of `bayplan compare`."""
 
-    filename: FilenameOption = None
-    kustomize: KustomizeOption = None
-    recursive: RecursiveOption = False
-    kubeconfig: LiveKubeconfigOption = None
-    context: LiveContextOption = None
-    namespace: NamespaceOption = None
-    strict: StrictOption = True
-    workload_kinds: WorkloadKindsOption = None
-    config: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="A KubeSchedulerConfiguration or Policy file. May be given several times; a single one is "
-            "compared with the default configuration.",
-        ),
-    ] = None
-    kubernetes_version: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kubernetes-version",
-            metavar="1.36",
-            help="A release, 1.33 to 1.37. Several are compared: with one --config for all, or one for each. "
-            "Default: that of the cluster, else 1.36.",
-        ),
-    ] = None
-    feature_gates: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--feature-gates",
-            metavar="A=true,B=false",
-            help="Feature gates to switch on or off: once for all, or once per --kubernetes-version.",
-        ),
-    ] = None
-    plugins: PluginFilesOption = None
-    seed: SeedOption = None
-    seeds: Annotated[
-        int,
-        typer.Option(
-            metavar="NUMBER",
-            min=1,
-            help="Run each configuration with this number of seeds, and show means with confidence intervals.",
-        ),
-    ] = 1
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a page with the runs side by side to a file, which opens in a browser without a network.",
-        ),
-    ] = None
-    pools: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--pools",
-            metavar="FILE",
-            help="Node pools for an autoscaler. Each file is compared with the others.",
-        ),
-    ] = None
-    instance_types: InstanceTypesOption = None
-    autoscaler: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--autoscaler",
-            metavar="NAME",
-            help="With --pools: karpenter or cluster-autoscaler, or both. Default: karpenter.",
-            autocompletion=completing(AUTOSCALERS),
-        ),
-    ] = None
-    until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DURATION",
-            help="Stop each run after this time in the cluster, such as 24h.",
-        ),
-    ] = None
-    output: AnswerOption = AnswerForm.TABLE
-    everything: AllOption = False
+    filename: list[Path] | None = FILENAME
+    kustomize: Path | None = KUSTOMIZE
+    recursive: bool = RECURSIVE
+    kubeconfig: Path | None = LIVE_KUBECONFIG
+    context: str | None = LIVE_CONTEXT
+    namespace: str | None = NAMESPACE
+    strict: bool = STRICT
+    workload_kinds: list[Path] | None = WORKLOAD_KINDS
+    config: list[Path] | None = option(
+        "--config FILE",
+        "A KubeSchedulerConfiguration or Policy file. May be given several times; a single one is "
+        "compared with the default configuration.",
+    )
+    kubernetes_version: list[str] | None = option(
+        "--kubernetes-version 1.36",
+        "A release, 1.33 to 1.37. Several are compared: with one --config for all, or one for each. "
+        "Default: that of the cluster, else 1.36.",
+    )
+    feature_gates: list[str] | None = option(
+        "--feature-gates A=true,B=false",
+        "Feature gates to switch on or off: once for all, or once per --kubernetes-version.",
+    )
+    plugins: list[Path] | None = PLUGIN_FILES
+    seed: int | None = SEED
+    seeds: int = option(
+        "--seeds NUMBER",
+        "Run each configuration with this number of seeds, and show means with confidence intervals.",
+        default=1,
+        min=1,
+    )
+    html: Path | None = option(
+        "--html FILE",
+        "Write a page with the runs side by side to a file, which opens in a browser without a network.",
+    )
+    pools: list[Path] | None = option(
+        "--pools FILE", "Node pools for an autoscaler. Each file is compared with the others."
+    )
+    instance_types: Path | None = INSTANCE_TYPES
+    autoscaler: list[str] | None = option(
+        "--autoscaler NAME",
+        "With --pools: karpenter or cluster-autoscaler, or both. Default: karpenter.",
+        autocompletion=completing(AUTOSCALERS),
+    )
+    until: str | None = option(
+        "--until DURATION", "Stop each run after this time in the cluster, such as 24h."
+    )
+    output: AnswerForm = ANSWER_FORM
+    everything: bool = SHOW_ALL
 
 
 @takes_input_limit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -14,17 +14,18 @@ from ...errors import ConfigError
 from ..command_table import CommandApp
 from ..failures import BAD_INPUT, print_error
 from ..options.config_options import (
-    FeatureGatesOption,
-    KubernetesVersionOption,
-    PluginFilesOption,
-    ProviderOption,
+    FEATURE_GATES,
+    KUBERNETES_VERSION,
+    PLUGIN_FILES,
+    PROVIDER,
     read_configuration,
     read_file,
     read_gates,
     source_name,
 )
+from ..options.option_groups import argument, option
 from ..render.consoles import stderr_console
-from ..render.plain_data import ReportForm, ReportOption, print_in_form, print_yaml_document
+from ..render.plain_data import REPORT_FORM, ReportForm, print_in_form, print_yaml_document
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,20 +50,17 @@ class Effective(NamedTuple):
 
 @app.command(short_help="Show the effective configuration, with every default.")
 def show(
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="A KubeSchedulerConfiguration, Policy or ConfigMap; - is standard input. "
-            "Default: the default configuration.",
-            allow_dash=True,
-        ),
-    ] = None,
-    output: ReportOption = ReportForm.TABLE,
-    algorithm_provider: ProviderOption = None,
-    kubernetes_version: KubernetesVersionOption = "",
-    feature_gates: FeatureGatesOption = "",
-    plugins: PluginFilesOption = None,
+    config: Path | None = option(
+        "--config FILE",
+        "A KubeSchedulerConfiguration, Policy or ConfigMap; - is standard input. "
+        "Default: the default configuration.",
+        allow_dash=True,
+    ),
+    output: ReportForm = REPORT_FORM,
+    algorithm_provider: str | None = PROVIDER,
+    kubernetes_version: str = KUBERNETES_VERSION,
+    feature_gates: str = FEATURE_GATES,
+    plugins: list[Path] | None = PLUGIN_FILES,
 ) -> None:
     """Show the effective configuration: every default, and every plugin in order with its weight.
 
@@ -83,17 +81,12 @@ def show(
 
 @app.command(short_help="Name all problems of configuration files.")
 def check(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE",
-            help="Configuration of any version; - is standard input.",
-            allow_dash=True,
-        ),
-    ],
-    kubernetes_version: KubernetesVersionOption = "",
-    feature_gates: FeatureGatesOption = "",
-    plugins: PluginFilesOption = None,
+    files: list[Path] = argument(
+        "FILE", "Configuration of any version; - is standard input.", allow_dash=True
+    ),
+    kubernetes_version: str = KUBERNETES_VERSION,
+    feature_gates: str = FEATURE_GATES,
+    plugins: list[Path] | None = PLUGIN_FILES,
 ) -> None:
     """Name all problems of configuration files, each with its path and what was expected.
 
@@ -127,18 +120,13 @@ def check(
 
 @app.command(short_help="Write a configuration in the current format.")
 def convert(
-    file: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FILE",
-            help="Configuration of any version; - is standard input.",
-            allow_dash=True,
-        ),
-    ] = None,
-    algorithm_provider: ProviderOption = None,
-    kubernetes_version: KubernetesVersionOption = "",
-    feature_gates: FeatureGatesOption = "",
-    plugins: PluginFilesOption = None,
+    file: Path | None = argument(
+        "FILE", "Configuration of any version; - is standard input.", default=None, allow_dash=True
+    ),
+    algorithm_provider: str | None = PROVIDER,
+    kubernetes_version: str = KUBERNETES_VERSION,
+    feature_gates: str = FEATURE_GATES,
+    plugins: list[Path] | None = PLUGIN_FILES,
 ) -> None:
     """Write a configuration in the current format, kubescheduler.config.k8s.io/v1, as YAML.
 

@@ -5,22 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from ...errors import InputError
-from ..options.cluster_options import ContextOption, KubeconfigOption, chosen_cluster
+from ..options.cluster_options import CONTEXT, KUBECONFIG, chosen_cluster
 from ..options.config_options import (
-    ConfigOption,
-    FeatureGatesOption,
-    KubernetesVersionOption,
-    PluginFilesOption,
+    CONFIG,
+    FEATURE_GATES,
+    KUBERNETES_VERSION,
+    PLUGIN_FILES,
     read_settings,
 )
 from ..options.input_options import takes_input_limit
-from ..options.scheduler_options import RecursiveOption, read_files, reading_files
-from ..render.plain_data import AnswerForm, AnswerOption, print_in_form
+from ..options.option_groups import option
+from ..options.scheduler_options import RECURSIVE, read_files, reading_files
+from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form
 
 if TYPE_CHECKING:
     from ...doctor.cluster_facts import ClusterFacts, Finding
@@ -30,24 +31,19 @@ MAY_DIFFER = 1
 
 @takes_input_limit
 def doctor(
-    filename: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "-f",
-            "--filename",
-            metavar="FILE",
-            help="A snapshot or manifests instead of a live cluster; - is standard input. May be given several times.",
-            allow_dash=True,
-        ),
-    ] = None,
-    recursive: RecursiveOption = False,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    config: ConfigOption = None,
-    kubernetes_version: KubernetesVersionOption = "",
-    feature_gates: FeatureGatesOption = "",
-    plugins: PluginFilesOption = None,
-    output: AnswerOption = AnswerForm.TABLE,
+    filename: list[Path] | None = option(
+        "-f, --filename FILE",
+        "A snapshot or manifests instead of a live cluster; - is standard input. May be given several times.",
+        allow_dash=True,
+    ),
+    recursive: bool = RECURSIVE,
+    kubeconfig: Path | None = KUBECONFIG,
+    context: str | None = CONTEXT,
+    config: Path | None = CONFIG,
+    kubernetes_version: str = KUBERNETES_VERSION,
+    feature_gates: str = FEATURE_GATES,
+    plugins: list[Path] | None = PLUGIN_FILES,
+    output: AnswerForm = ANSWER_FORM,
 ) -> None:
     """Look at a cluster, and name what may make answers differ from its scheduler.
 

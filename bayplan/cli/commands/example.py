@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from ...errors import InputError
+from ..options.option_groups import argument, option
 
 FILES = {
     "cluster.yaml": "cluster.yaml",
@@ -21,13 +19,8 @@ PACKAGE = Path(__file__).resolve().parents[2]
 
 
 def example(
-    folder: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DIR", help="Where to write the files. It is made if it is not there."
-        ),
-    ],
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
+    folder: Path = argument("DIR", "Where to write the files. It is made if it is not there."),
+    force: bool = option("--force", "Overwrite files that are there."),
 ) -> None:
     """Write an example to a folder: a cluster, a workload, a plugin and a configuration.
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,11 +13,18 @@ from ...api.own_documents import API_VERSION
 from ...choices import NEAREST
 from ...errors import InputError
 from ..options.cluster_options import with_namespace
-from ..options.option_groups import parameters_of, show_options, takes_options
+from ..options.option_groups import (
+    argument,
+    option,
+    option_group,
+    parameters_of,
+    show_options,
+    takes_options,
+)
 from ..options.scheduler_options import Question, takes_question
-from ..options.usage_options import UsageOption, read_measured
+from ..options.usage_options import USAGE, read_measured
 from ..render.answer_output import print_settlement
-from ..render.plain_data import AnswerForm, AnswerOption, print_in_form, with_remarks
+from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form, with_remarks
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -37,46 +43,30 @@ OF_A_LOG = ("decisions", "pod", "output", "namespace")
 OPTION_NAMES = {"everything": "all"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group
 class ExplainOptions:
     """The options of `bayplan explain`."""
 
-    pod: Annotated[
-        str,
-        typer.Argument(
-            metavar="POD",
-            help="NAME, pod/NAME, NAMESPACE/NAME, podgroup/NAME, or a workload: deployment/NAME, rayjob/NAME.",
-        ),
-    ]
-    node: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--node",
-            metavar="NODE",
-            help="Only this node. May be given several times.",
-        ),
-    ] = None
-    usage: UsageOption = None
-    output: AnswerOption = AnswerForm.TABLE
-    nearest: Annotated[
-        int,
-        typer.Option(
-            metavar="NUMBER",
-            min=0,
-            help="For how many nodes to search for changes that would let the pod run.",
-        ),
-    ] = NEAREST
-    everything: Annotated[
-        bool,
-        typer.Option("--all", help="Show all nodes, and explain each pod of a workload by itself."),
-    ] = False
-    decisions: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Say why the pod went where it went then, from a file that `bayplan run --decisions` wrote.",
-        ),
-    ] = None
+    pod: str = argument(
+        "POD",
+        "NAME, pod/NAME, NAMESPACE/NAME, podgroup/NAME, or a workload: deployment/NAME, rayjob/NAME.",
+    )
+    node: list[str] | None = option("--node NODE", "Only this node. May be given several times.")
+    usage: list[str] | None = USAGE
+    output: AnswerForm = ANSWER_FORM
+    nearest: int = option(
+        "--nearest NUMBER",
+        "For how many nodes to search for changes that would let the pod run.",
+        default=NEAREST,
+        min=0,
+    )
+    everything: bool = option(
+        "--all", "Show all nodes, and explain each pod of a workload by itself."
+    )
+    decisions: Path | None = option(
+        "--decisions FILE",
+        "Say why the pod went where it went then, from a file that `bayplan run --decisions` wrote.",
+    )
 
 
 def may_read_log(command: Callable[..., None]) -> Callable[..., None]:

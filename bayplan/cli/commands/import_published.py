@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...api.text.quantity import parse_quantity
 from ...errors import InputError
 from ..options.input_options import parse_seconds, takes_input_limit
+from ..options.option_groups import (
+    argument,
+    option,
+    option_group,
+    parameters_of,
+    show_options,
+    with_default,
+)
 from ..options.output_files import STDOUT, whole_target
 from ..render.consoles import stderr_console
 
 LINES_ENDING = ".jsonl"
 
-ToOption = Annotated[
-    str,
-    typer.Option(
-        "--to",
-        metavar="FILE",
-        help="Where to write the manifests; - is standard output. JSON lines, sorted by time, if the name ends with "
-        ".jsonl; gzipped if it ends with .gz.",
-    ),
-]
+TO = option(
+    "--to FILE",
+    "Where to write the manifests; - is standard output. JSON lines, sorted by time, if the name ends with "
+    ".jsonl; gzipped if it ends with .gz.",
+    default=STDOUT,
+)
 
 
 def write_objects(to: str, objects: Iterable[dict[str, Any]]) -> None:
@@ -50,79 +54,86 @@ def print_trace_notes(notes: Iterable[str]) -> None:
 if TYPE_CHECKING:
     from ...sim.traces import NodeShape, PublishedTrace, TraceWindow
 
-FolderArgument = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="The folder with the files of the trace.")
-]
-FromOption = Annotated[
-    str | None,
-    typer.Option(
-        "--from",
-        metavar="DURATION",
-        help="Begin at this time of the trace, such as 90m or 2d, with the pods that run then. Default: 0.",
-    ),
-]
-UntilOption = Annotated[
-    str | None,
-    typer.Option(
-        "--until",
-        metavar="DURATION",
-        help="Leave out pods that are created at this time of the trace or later.",
-    ),
-]
-CpusOption = Annotated[
-    float,
-    typer.Option(
-        "--cpus-per-machine",
-        metavar="NUMBER",
-        help="Cores of the machine that the trace calls 1: its amounts are shares.",
-    ),
-]
-MemoryOption = Annotated[
-    str,
-    typer.Option(
-        "--memory-per-machine",
-        metavar="QUANTITY",
-        help="Memory of the largest machine: the trace has shares of it.",
-    ),
-]
-InstancesOption = Annotated[
-    bool,
-    typer.Option(
-        "--instances",
-        help="Take the times of pods from the table of instances, which is large, instead of those of their task.",
-    ),
-]
-PodLimitOption = Annotated[
-    int | None,
-    typer.Option(
-        "--pods-per-node",
-        metavar="NUMBER",
-        min=1,
-        help="Pods that a node takes. Default: 110, the kubelet's, where the trace has no number.",
-        show_default=False,
-    ),
-]
-NodeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--node",
-        metavar="SHAPE",
-        help="Nodes: count=20,cpu=64,memory=256Gi,label:KEY=VALUE. Without count, as many as the pods request at "
-        "their peak. May be given several times.",
-    ),
-]
+FOLDER = argument("FOLDER", "The folder with the files of the trace.")
+CPUS = option(
+    "--cpus-per-machine NUMBER",
+    "Cores of the machine that the trace calls 1: its amounts are shares.",
+    default=64,
+)
+MEMORY = option(
+    "--memory-per-machine QUANTITY", "Memory of the largest machine: the trace has shares of it."
+)
+INSTANCES = option(
+    "--instances",
+    "Take the times of pods from the table of instances, which is large, instead of those of their task.",
+)
+POD_LIMIT = option(
+    "--pods-per-node NUMBER",
+    "Pods that a node takes. Default: 110, the kubelet's, where the trace has no number.",
+    min=1,
+    show_default=False,
+)
+NODE = option(
+    "--node SHAPE",
+    "Nodes: count=20,cpu=64,memory=256Gi,label:KEY=VALUE. Without count, as many as the pods request at "
+    "their peak. May be given several times.",
+)
 
 
-@takes_input_limit
+@option_group
+class ImportOptions:
+    """The options of every import, besides its own."""
+
+    begin: str | None = option(
+        "--from DURATION",
+        "Begin at this time of the trace, such as 90m or 2d, with the pods that run then. Default: 0.",
+    )
+    until: str | None = option(
+        "--until DURATION", "Leave out pods that are created at this time of the trace or later."
+    )
+    pods_per_node: int | None = POD_LIMIT
+    to: str = TO
+
+    def window(self) -> TraceWindow:
+        """The part of the trace to read."""
+        from ...sim.traces import TraceWindow
+
+        from_s = 0.0 if self.begin is None else parse_seconds("--from", self.begin)
+        until_s = float("inf") if self.until is None else parse_seconds("--until", self.until)
+        if until_s <= from_s:
+            raise InputError(f'--until: expected a time after --from; got "{self.until}"')
+        return TraceWindow(from_s, until_s)
+
+
+SHARED = parameters_of(ImportOptions)
+
+
+Trace: TypeAlias = "PublishedTrace"
+
+
+def imports_trace(command: Callable[..., Trace]) -> Callable[..., None]:
+    """A command with `options: ImportOptions` in front of its own, which returns a trace: its objects are written."""
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        from ...sim.traces import with_pod_limit
+
+        options = ImportOptions(**{each.name: given.pop(each.name) for each in SHARED})
+        trace = command(options, **given)
+        write_objects(options.to, with_pod_limit(trace.objects(), options.pods_per_node))
+        print_trace_notes(trace.notes)
+
+    show_options(run, [*parameters_of(command)[1:], *SHARED])
+    return takes_input_limit(run)
+
+
+@imports_trace
 def import_alibaba_2018(
-    folder: FolderArgument,
-    instances: InstancesOption = False,
-    memory: MemoryOption = "512Gi",
-    begin: FromOption = None,
-    until: UntilOption = None,
-    pods_per_node: PodLimitOption = None,
-    to: ToOption = STDOUT,
-) -> None:
+    options: ImportOptions,
+    folder: Path = FOLDER,
+    instances: bool = INSTANCES,
+    memory: str = with_default(MEMORY, "512Gi"),
+) -> Trace:
     """Convert Alibaba's trace of 2018 (cluster-trace-v2018), services and batch jobs, to manifests.
 
     Reads machine_meta, container_meta and batch_task (with --instances also batch_instance), each as .csv, .csv.gz or
@@ -134,31 +145,21 @@ def import_alibaba_2018(
     """
     from ...sim.traces import Alibaba2018
 
-    gib = _gib("--memory-per-machine", memory)
-    window = _window(begin, until)
-    _write(
-        to,
-        Alibaba2018(folder=folder, memory_gib=gib, instances=instances, window=window),
-        pods_per_node,
+    return Alibaba2018(
+        folder=folder, memory_gib=_gib(memory), instances=instances, window=options.window()
     )
 
 
-@takes_input_limit
+@imports_trace
 def import_alibaba_2020(
-    folder: FolderArgument,
-    instances: InstancesOption = False,
-    assigned_types: Annotated[
-        bool,
-        typer.Option(
-            "--assigned-types",
-            help="Pods require the type of GPU that they were given, instead of the one that they asked for.",
-        ),
-    ] = False,
-    begin: FromOption = None,
-    until: UntilOption = None,
-    pods_per_node: PodLimitOption = None,
-    to: ToOption = STDOUT,
-) -> None:
+    options: ImportOptions,
+    folder: Path = FOLDER,
+    instances: bool = INSTANCES,
+    assigned_types: bool = option(
+        "--assigned-types",
+        "Pods require the type of GPU that they were given, instead of the one that they asked for.",
+    ),
+) -> Trace:
     """Convert Alibaba's GPU trace of 2020 (cluster-trace-gpu-v2020, PAI) to manifests.
 
     Reads pai_machine_spec, pai_job_table, pai_task_table, pai_group_tag_table if it is there, and with --instances
@@ -170,24 +171,17 @@ def import_alibaba_2020(
     """
     from ...sim.traces import Alibaba2020
 
-    window = _window(begin, until)
-    trace = Alibaba2020(
-        folder=folder, instances=instances, assigned_types=assigned_types, window=window
+    return Alibaba2020(
+        folder=folder, instances=instances, assigned_types=assigned_types, window=options.window()
     )
-    _write(to, trace, pods_per_node)
 
 
-@takes_input_limit
+@imports_trace
 def import_alibaba_2025(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="disaggregated_DLRM_trace.csv, gzipped or not.")
-    ],
-    node: NodeOption = None,
-    begin: FromOption = None,
-    until: UntilOption = None,
-    pods_per_node: PodLimitOption = None,
-    to: ToOption = STDOUT,
-) -> None:
+    options: ImportOptions,
+    file: Path = argument("FILE", "disaggregated_DLRM_trace.csv, gzipped or not."),
+    node: list[str] | None = NODE,
+) -> Trace:
     """Convert Alibaba's inference trace of 2025 (cluster-trace-gpu-v2025) to manifests.
 
     Instances of an application per node are limited as in the trace. It has no nodes: give them with --node and the
@@ -200,26 +194,14 @@ def import_alibaba_2025(
     from ...sim.traces import Alibaba2025
     from ...sim.traces.alibaba_2025 import SHAPES
 
-    _write(
-        to,
-        Alibaba2025(file=file, shapes=_shapes(node, SHAPES), window=_window(begin, until)),
-        pods_per_node,
-    )
+    return Alibaba2025(file=file, shapes=_shapes(node, SHAPES), window=options.window())
 
 
-@takes_input_limit
+@imports_trace
 def import_alibaba_2026(
-    place: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FOLDER", help="The folder with the CSV files, or the file of nodes alone."
-        ),
-    ],
-    begin: FromOption = None,
-    until: UntilOption = None,
-    pods_per_node: PodLimitOption = None,
-    to: ToOption = STDOUT,
-) -> None:
+    options: ImportOptions,
+    place: Path = argument("FOLDER", "The folder with the CSV files, or the file of nodes alone."),
+) -> Trace:
     """Convert Alibaba's trace of spot GPUs of 2026 (cluster-trace-v2026-spot-gpu) to manifests.
 
     Reads node_info_df, and job_info_df if it is there. A GPU is 1,000 of the resource bayplan.dev/gpu-milli; spot jobs
@@ -232,45 +214,25 @@ def import_alibaba_2026(
     from ...sim.traces import Alibaba2026, find_alibaba_2026
 
     nodes, jobs = find_alibaba_2026(place)
-    _write(
-        to,
-        Alibaba2026(nodes_file=nodes, jobs_file=jobs, window=_window(begin, until)),
-        pods_per_node,
-    )
+    return Alibaba2026(nodes_file=nodes, jobs_file=jobs, window=options.window())
 
 
-@takes_input_limit
+@imports_trace
 def import_azure_packing(
-    place: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="The SQLite file, or a folder with vm.csv and vmType.csv."
-        ),
-    ],
-    nodes: Annotated[
-        int | None,
-        typer.Option(
-            "--nodes",
-            metavar="NUMBER",
-            min=1,
-            help="Number of machines. Default: as many as the pods request at their peak.",
-        ),
-    ] = None,
-    machine: Annotated[
-        str | None,
-        typer.Option(
-            "--machine",
-            metavar="ID",
-            help="The machineId of all machines. Default: the one that supports most types of VMs.",
-        ),
-    ] = None,
-    cpus: CpusOption = 64,
-    memory: MemoryOption = "512Gi",
-    begin: FromOption = None,
-    until: UntilOption = None,
-    pods_per_node: PodLimitOption = None,
-    to: ToOption = STDOUT,
-) -> None:
+    options: ImportOptions,
+    place: Path = argument("FILE", "The SQLite file, or a folder with vm.csv and vmType.csv."),
+    nodes: int | None = option(
+        "--nodes NUMBER",
+        "Number of machines. Default: as many as the pods request at their peak.",
+        min=1,
+    ),
+    machine: str | None = option(
+        "--machine ID",
+        "The machineId of all machines. Default: the one that supports most types of VMs.",
+    ),
+    cpus: float = CPUS,
+    memory: str = with_default(MEMORY, "512Gi"),
+) -> Trace:
     """Convert Azure's packing trace of 2020 (AzureTracesForPacking2020) to manifests.
 
     Amounts are shares of a machine. Virtual machines with a high priority have the priority 1, others 0.
@@ -281,26 +243,22 @@ def import_azure_packing(
     """
     from ...sim.traces import AzurePacking
 
-    trace = AzurePacking(
+    return AzurePacking(
         place=place,
-        cpus=_positive("--cpus-per-machine", cpus),
-        memory_gib=_gib("--memory-per-machine", memory),
+        cpus=_positive(cpus),
+        memory_gib=_gib(memory),
         node_count=nodes,
         machine=machine,
-        window=_window(begin, until),
+        window=options.window(),
     )
-    _write(to, trace, pods_per_node)
 
 
-@takes_input_limit
+@imports_trace
 def import_azure_vms(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="vmtable.csv, gzipped or not.")],
-    node: NodeOption = None,
-    begin: FromOption = None,
-    until: UntilOption = None,
-    pods_per_node: PodLimitOption = None,
-    to: ToOption = STDOUT,
-) -> None:
+    options: ImportOptions,
+    file: Path = argument("FILE", "vmtable.csv, gzipped or not."),
+    node: list[str] | None = NODE,
+) -> Trace:
     """Convert the virtual machines of Azure of 2017 or 2019 (AzurePublicDataset V1, V2) to manifests.
 
     The trace has no nodes: give them with --node. By default they have 64 cores and 512 GiB.
@@ -312,30 +270,20 @@ def import_azure_vms(
     from ...sim.traces import AzureVms
     from ...sim.traces.azure_vms import SHAPES
 
-    _write(
-        to,
-        AzureVms(file=file, shapes=_shapes(node, SHAPES), window=_window(begin, until)),
-        pods_per_node,
-    )
+    return AzureVms(file=file, shapes=_shapes(node, SHAPES), window=options.window())
 
 
-@takes_input_limit
+@imports_trace
 def import_google_2019(
-    folder: FolderArgument,
-    machine_events: Annotated[
-        bool,
-        typer.Option(
-            "--machine-events",
-            help="Machines also go, come back and change during the trace. The pods of one that goes are lost.",
-        ),
-    ] = False,
-    cpus: CpusOption = 64,
-    memory: MemoryOption = "256Gi",
-    begin: FromOption = None,
-    until: UntilOption = None,
-    pods_per_node: PodLimitOption = None,
-    to: ToOption = STDOUT,
-) -> None:
+    options: ImportOptions,
+    folder: Path = FOLDER,
+    machine_events: bool = option(
+        "--machine-events",
+        "Machines also go, come back and change during the trace. The pods of one that goes are lost.",
+    ),
+    cpus: float = CPUS,
+    memory: str = with_default(MEMORY, "256Gi"),
+) -> Trace:
     """Convert a cell of Google's trace of 2019 (clusterdata-2019) to manifests.
 
     Reads machine_events and instance_events, and collection_events and machine_attributes if they are there, each in
@@ -347,14 +295,13 @@ def import_google_2019(
     """
     from ...sim.traces import Google2019
 
-    trace = Google2019(
+    return Google2019(
         folder=folder,
-        cpus=_positive("--cpus-per-machine", cpus),
-        memory_gib=_gib("--memory-per-machine", memory),
+        cpus=_positive(cpus),
+        memory_gib=_gib(memory),
         machine_events=machine_events,
-        window=_window(begin, until),
+        window=options.window(),
     )
-    _write(to, trace, pods_per_node)
 
 
 PUBLISHED: tuple[tuple[str, str, Callable[..., None]], ...] = (
@@ -373,41 +320,24 @@ PUBLISHED: tuple[tuple[str, str, Callable[..., None]], ...] = (
 """Name, short help and function of each command."""
 
 
-def _write(to: str, trace: PublishedTrace, pods_per_node: int | None) -> None:
-    from ...sim.traces import with_pod_limit
-
-    write_objects(to, with_pod_limit(trace.objects(), pods_per_node))
-    print_trace_notes(trace.notes)
-
-
-def _window(begin: str | None, until: str | None) -> TraceWindow:
-    from ...sim.traces import TraceWindow
-
-    from_s = 0.0 if begin is None else parse_seconds("--from", begin)
-    until_s = float("inf") if until is None else parse_seconds("--until", until)
-    if until_s <= from_s:
-        raise InputError(f'--until: expected a time after --from; got "{until}"')
-    return TraceWindow(from_s, until_s)
-
-
 def _shapes(texts: list[str] | None, default: tuple[str, ...]) -> tuple[NodeShape, ...]:
     from ...sim.traces import parse_shape
 
     return tuple(parse_shape(text) for text in texts or default)
 
 
-def _gib(option: str, text: str) -> float:
+def _gib(text: str) -> float:
     """A quantity in GiB."""
     try:
         nano = parse_quantity(text)
     except ValueError:
         nano = 0
     if nano <= 0:
-        raise InputError(f'{option}: expected a quantity such as 256Gi; got "{text}"')
+        raise InputError(f'--memory-per-machine: expected a quantity such as 256Gi; got "{text}"')
     return nano / 1e9 / 2**30
 
 
-def _positive(option: str, number: float) -> float:
+def _positive(number: float) -> float:
     if not 0 < number < 1e6:
-        raise InputError(f"{option}: expected a number above 0; got {number:g}")
+        raise InputError(f"--cpus-per-machine: expected a number above 0; got {number:g}")
     return number

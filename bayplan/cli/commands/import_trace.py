@@ -5,17 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from ...api.own_documents import API_VERSION
 from ...errors import InputError
 from ..command_table import CommandApp
 from ..options.input_options import takes_input_limit
+from ..options.option_groups import argument, option
 from ..options.output_files import STDOUT, whole_target
-from ..render.plain_data import AnswerForm, AnswerOption, print_in_form
-from .import_published import PUBLISHED, PodLimitOption, ToOption, print_trace_notes, write_objects
+from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form
+from .import_published import POD_LIMIT, PUBLISHED, TO, print_trace_notes, write_objects
 from .trace_simulate import simulate_trace
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ app.add_typer(import_app)
 
 
 @app.command("list", short_help="List the published traces that can be imported.")
-def list_traces(output: AnswerOption = AnswerForm.TABLE) -> None:
+def list_traces(output: AnswerForm = ANSWER_FORM) -> None:
     """List the published traces that can be imported, with their files and where their schema is described.
 
     Example: bayplan research trace list -o json
@@ -85,29 +84,17 @@ def _print_trace_list(console: Console, items: Sequence[dict[str, Any]]) -> None
 @import_app.command("openb", short_help="Convert openb, a GPU cluster of 2023, to manifests.")
 @takes_input_limit
 def import_openb(
-    folder: Annotated[
-        Path,
-        typer.Argument(metavar="FOLDER", help="The folder with the CSV files of the trace."),
-    ],
-    nodes: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Another table of nodes."),
-    ] = None,
-    pods: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Another table of pods."),
-    ] = None,
-    demand: Annotated[
-        float | None,
-        typer.Option(
-            metavar="PERCENT",
-            help="Sample pods until they request this share of the GPUs, all created at the start. "
-            "Default: every pod once, at its own time.",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="NUMBER", help="Seed for sampling the pods.")] = 0,
-    pods_per_node: PodLimitOption = None,
-    to: ToOption = STDOUT,
+    folder: Path = argument("FOLDER", "The folder with the CSV files of the trace."),
+    nodes: Path | None = option("--nodes FILE", "Another table of nodes."),
+    pods: Path | None = option("--pods FILE", "Another table of pods."),
+    demand: float | None = option(
+        "--demand PERCENT",
+        "Sample pods until they request this share of the GPUs, all created at the start. "
+        "Default: every pod once, at its own time.",
+    ),
+    seed: int = option("--seed NUMBER", "Seed for sampling the pods.", default=0),
+    pods_per_node: int | None = POD_LIMIT,
+    to: str = TO,
 ) -> None:
     """Convert openb, Alibaba's GPU cluster of 2023 (cluster-trace-gpu-v2023), to manifests.
 
@@ -129,23 +116,14 @@ def import_openb(
 @import_app.command("csv", short_help="Convert tables of your own to manifests.")
 @takes_input_limit
 def import_csv(
-    nodes: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A table with one node per line."),
-    ] = None,
-    pods: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A table with one pod per line."),
-    ] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FIELD=COLUMN[:UNIT]",
-            help="The column of a field, and the unit of its numbers. May be given several times.",
-        ),
-    ] = None,
-    pods_per_node: PodLimitOption = None,
-    to: ToOption = STDOUT,
+    nodes: Path | None = option("--nodes FILE", "A table with one node per line."),
+    pods: Path | None = option("--pods FILE", "A table with one pod per line."),
+    column: list[str] | None = option(
+        "--column FIELD=COLUMN[:UNIT]",
+        "The column of a field, and the unit of its numbers. May be given several times.",
+    ),
+    pods_per_node: int | None = POD_LIMIT,
+    to: str = TO,
 ) -> None:
     """Convert tables of your own, gzipped or not, to manifests; the first line names the columns.
 
@@ -169,26 +147,11 @@ def import_csv(
         print_trace_notes([f"columns that are no field were left out: {names}"])
 
 
-ModelArgument = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A file of kind WorkloadModel, YAML or JSON.")
-]
-FilesOption = Annotated[
-    list[str],
-    typer.Option(
-        "-f",
-        "--filename",
-        metavar="FILE",
-        help="Manifests of nodes and pods, as an import writes them. May be given several times.",
-        show_default=False,
-    ),
-]
-
-
 @takes_input_limit
 def generate_trace(
-    file: ModelArgument,
-    seed: Annotated[int, typer.Option(metavar="NUMBER", help="Seed for drawing the workload.")] = 0,
-    to: ToOption = STDOUT,
+    file: Path = argument("FILE", "A file of kind WorkloadModel, YAML or JSON."),
+    seed: int = option("--seed NUMBER", "Seed for drawing the workload.", default=0),
+    to: str = TO,
 ) -> None:
     """Draw a workload from a model: nodes, jobs that arrive over time, and failures of nodes and zones.
 
@@ -203,13 +166,15 @@ def generate_trace(
 
 @takes_input_limit
 def fit_trace(
-    files: FilesOption,
-    to: Annotated[
-        str,
-        typer.Option(
-            "--to", metavar="FILE", help="Where to write the model; - is standard output."
-        ),
-    ] = STDOUT,
+    files: list[str] = option(
+        "-f, --filename FILE",
+        "Manifests of nodes and pods, as an import writes them. May be given several times.",
+        show_default=False,
+        default=...,
+    ),
+    to: str = option(
+        "--to FILE", "Where to write the model; - is standard output.", default=STDOUT
+    ),
 ) -> None:
     """Fit a model to the pods of a trace: rate, time of day, bursts, requests and durations.
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from ...choices import PLAN_SEEDS, PLAN_TIME_LIMIT_S, SURVIVE, expect_choice
 from ...errors import InputError
-from ..options.autoscaler_options import InstanceTypesOption, print_notes, read_table
-from ..options.option_groups import completing, takes_options
+from ..options.autoscaler_options import INSTANCE_TYPES, print_notes, read_table
+from ..options.option_groups import completing, option, option_group, takes_options
 from ..options.scheduler_options import PENDING, Question, takes_cluster
-from ..options.usage_options import UsageOption, read_measured
+from ..options.usage_options import USAGE, read_measured
 from ..render.answer_output import print_answer
-from ..render.plain_data import AnswerForm, AnswerOption
+from ..render.plain_data import ANSWER_FORM, AnswerForm
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -34,68 +34,49 @@ EXISTING = "existing"
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group
 class PlanOptions:
     """The options of `bayplan plan` besides the cluster's."""
 
-    pools: Annotated[
-        list[Path],
-        typer.Option(
-            "--pools",
-            metavar="FILE",
-            help="The node pools: NodePools of bayplan.dev/v1 or karpenter.sh/v1, or the status of Cluster Autoscaler. "
-            "May be given several times.",
-            allow_dash=True,
-        ),
-    ]
-    instance_types: InstanceTypesOption = None
-    keep: Annotated[
-        str,
-        typer.Option(
-            metavar="existing", help="Keep the nodes of the input, and plan further ones."
-        ),
-    ] = ""
-    existing: Annotated[
-        bool,
-        typer.Option(
-            "--existing", help="Say which nodes of the input to remove and which to add, in order."
-        ),
-    ] = False
-    survive: Annotated[
-        str,
-        typer.Option(
-            metavar="WHAT",
-            help="What may be gone: node or zone; every pod must fit on the rest.",
-            autocompletion=completing(SURVIVE),
-        ),
-    ] = ""
-    survive_priority: Annotated[
-        int | None,
-        typer.Option(
-            metavar="NUMBER",
-            help="With --survive, pods of a lower priority may wait.",
-        ),
-    ] = None
-    headroom: Annotated[
-        str,
-        typer.Option(metavar="SHARE", help="The share of every node that stays free, such as 20%."),
-    ] = "0%"
-    seeds: Annotated[
-        int,
-        typer.Option(
-            metavar="NUMBER",
-            help="With how many seeds every pod must be placed: the scheduler draws among nodes with equal scores.",
-        ),
-    ] = PLAN_SEEDS
-    time_limit: Annotated[
-        str, typer.Option(metavar="DURATION", help="How much processor time to search for.")
-    ] = f"{PLAN_TIME_LIMIT_S:g}s"
-    to: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the nodes as manifests."),
-    ] = None
-    usage: UsageOption = None
-    output: AnswerOption = AnswerForm.TABLE
+    pools: list[Path] = option(
+        "--pools FILE",
+        "The node pools: NodePools of bayplan.dev/v1 or karpenter.sh/v1, or the status of Cluster Autoscaler. "
+        "May be given several times.",
+        default=...,
+        allow_dash=True,
+    )
+    instance_types: Path | None = INSTANCE_TYPES
+    keep: str = option(
+        "--keep existing", "Keep the nodes of the input, and plan further ones.", default=""
+    )
+    existing: bool = option(
+        "--existing", "Say which nodes of the input to remove and which to add, in order."
+    )
+    survive: str = option(
+        "--survive WHAT",
+        "What may be gone: node or zone; every pod must fit on the rest.",
+        default="",
+        autocompletion=completing(SURVIVE),
+    )
+    survive_priority: int | None = option(
+        "--survive-priority NUMBER", "With --survive, pods of a lower priority may wait."
+    )
+    headroom: str = option(
+        "--headroom SHARE", "The share of every node that stays free, such as 20%.", default="0%"
+    )
+    seeds: int = option(
+        "--seeds NUMBER",
+        "With how many seeds every pod must be placed: the scheduler draws among nodes with equal scores.",
+        default=PLAN_SEEDS,
+    )
+    time_limit: str = option(
+        "--time-limit DURATION",
+        "How much processor time to search for.",
+        default=f"{PLAN_TIME_LIMIT_S:g}s",
+    )
+    to: Path | None = option("--to FILE", "Write the nodes as manifests.")
+    usage: list[str] | None = USAGE
+    output: AnswerForm = ANSWER_FORM
 
     def request(self) -> PlanRequest:
         """The request of the options; raises InputError for values that are wrong."""

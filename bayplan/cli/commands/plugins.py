@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from ...api.own_documents import API_VERSION
+from ..options.option_groups import option
 from ..render.plain_data import AnswerForm, print_in_form
 
 if TYPE_CHECKING:
@@ -18,31 +17,18 @@ if TYPE_CHECKING:
 
 
 def plugins(
-    output: Annotated[
-        AnswerForm,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FORM",
-            help=f"How to print it: {', '.join(AnswerForm)}. Wide adds JUDGED and the args.",
-        ),
-    ] = AnswerForm.TABLE,
-    plugin_files: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--plugins",
-            metavar="FILE",
-            help="Python file, or module, with plugins of your own. May be given several times.",
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="List only the plugins that this scheduler configuration runs.",
-        ),
-    ] = None,
+    output: AnswerForm = option(
+        "-o, --output FORM",
+        f"How to print it: {', '.join(AnswerForm)}. Wide adds JUDGED and the args.",
+        default=AnswerForm.TABLE,
+    ),
+    plugin_files: list[Path] | None = option(
+        "--plugins FILE",
+        "Python file, or module, with plugins of your own. May be given several times.",
+    ),
+    config: Path | None = option(
+        "--config FILE", "List only the plugins that this scheduler configuration runs."
+    ),
 ) -> None:
     """List every plugin: extension points, arguments with defaults, and its origin.
 

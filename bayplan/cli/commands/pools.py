@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from ...api.own_documents import API_VERSION
 from ..command_table import CommandApp
-from ..options.autoscaler_options import InstanceTypesOption, print_notes, read_table
+from ..options.autoscaler_options import INSTANCE_TYPES, print_notes, read_table
 from ..options.input_options import takes_input_limit
-from ..render.plain_data import AnswerForm, AnswerOption, print_in_form
+from ..options.option_groups import argument
+from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,17 +33,14 @@ def pools() -> None:
 @app.command(short_help="Name all problems of pools, and list their types and prices.")
 @takes_input_limit
 def check(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE",
-            help="NodePools of bayplan.dev/v1 or karpenter.sh/v1, nodes with labels of their group, the status of "
-            "Cluster Autoscaler; - is standard input.",
-            allow_dash=True,
-        ),
-    ],
-    instance_types: InstanceTypesOption = None,
-    output: AnswerOption = AnswerForm.TABLE,
+    files: list[Path] = argument(
+        "FILE",
+        "NodePools of bayplan.dev/v1 or karpenter.sh/v1, nodes with labels of their group, the status of "
+        "Cluster Autoscaler; - is standard input.",
+        allow_dash=True,
+    ),
+    instance_types: Path | None = INSTANCE_TYPES,
+    output: AnswerForm = ANSWER_FORM,
 ) -> None:
     """Name all problems of files with node pools, or list the types of nodes that they come to.
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from ...choices import DEFAULT_MOVES, OBJECTIVES, Objective, expect_choice
-from ..options.option_groups import completing
+from ..options.option_groups import completing, option
 from ..options.scheduler_options import (
-    AllOption,
+    SHOW_ALL,
     Question,
     takes_question,
 )
-from ..options.usage_options import UsageOption, read_measured
+from ..options.usage_options import USAGE, read_measured
 from ..render.answer_output import is_whole, print_answer
-from ..render.plain_data import AnswerForm, AnswerOption
+from ..render.plain_data import ANSWER_FORM, AnswerForm
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -29,27 +27,22 @@ if TYPE_CHECKING:
 @takes_question
 def rebalance(
     question: Question,
-    objective: Annotated[
-        str,
-        typer.Option(
-            metavar="OBJECTIVE",
-            help=f"What to improve: {', '.join(OBJECTIVES)}.",
-            autocompletion=completing(OBJECTIVES),
-        ),
-    ] = OBJECTIVES[0],
-    max_moves: Annotated[
-        int, typer.Option(metavar="NUMBER", min=1, help="Plan at most this number of moves.")
-    ] = DEFAULT_MOVES,
-    by_eviction: Annotated[
-        bool,
-        typer.Option(
-            "--by-eviction",
-            help="Only moves that an eviction leads to: the scheduler will choose that node for the new pod.",
-        ),
-    ] = False,
-    usage: UsageOption = None,
-    output: AnswerOption = AnswerForm.TABLE,
-    everything: AllOption = False,
+    objective: str = option(
+        "--objective OBJECTIVE",
+        f"What to improve: {', '.join(OBJECTIVES)}.",
+        default=OBJECTIVES[0],
+        autocompletion=completing(OBJECTIVES),
+    ),
+    max_moves: int = option(
+        "--max-moves NUMBER", "Plan at most this number of moves.", default=DEFAULT_MOVES, min=1
+    ),
+    by_eviction: bool = option(
+        "--by-eviction",
+        "Only moves that an eviction leads to: the scheduler will choose that node for the new pod.",
+    ),
+    usage: list[str] | None = USAGE,
+    output: AnswerForm = ANSWER_FORM,
+    everything: bool = SHOW_ALL,
 ) -> None:
     """Plan moves of pods that improve the cluster most, and print the plan; nothing is moved.
 

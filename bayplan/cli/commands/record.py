@@ -8,16 +8,15 @@ import sys
 from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import IO, TYPE_CHECKING, Any
 
 from ...clock import Clock, SystemClock
 from ...errors import InputError
-from ..options.cluster_options import ContextOption, KubeconfigOption, chosen_cluster
+from ..options.cluster_options import CONTEXT, KUBECONFIG, chosen_cluster
 from ..options.input_options import seconds_if_given
+from ..options.option_groups import option
 from ..render.consoles import stderr_console
-from .snapshot import AnnotationsOption
+from .snapshot import ANNOTATIONS
 
 if TYPE_CHECKING:
     from ...kube.connection import Connection
@@ -29,25 +28,13 @@ FLUSH_S = 1.0
 
 
 def record(
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    to: Annotated[
-        Path | None,
-        typer.Option(
-            "--to",
-            metavar="FILE",
-            help="Where to write it. Default: standard output.",
-        ),
-    ] = None,
-    duration: Annotated[
-        str | None,
-        typer.Option(
-            "--for",
-            metavar="DURATION",
-            help="How long, such as 90s or 2h. Default: until Ctrl-C or SIGTERM.",
-        ),
-    ] = None,
-    annotation: AnnotationsOption = None,
+    kubeconfig: Path | None = KUBECONFIG,
+    context: str | None = CONTEXT,
+    to: Path | None = option("--to FILE", "Where to write it. Default: standard output."),
+    duration: str | None = option(
+        "--for DURATION", "How long, such as 90s or 2h. Default: until Ctrl-C or SIGTERM."
+    ),
+    annotation: list[str] | None = ANNOTATIONS,
 ) -> None:
     """Record the objects of a live cluster, and then each change with its time.
 

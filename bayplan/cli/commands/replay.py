@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,8 +13,8 @@ from ...errors import InputError
 from ..options.config_options import SchedulerChoice
 from ..options.evidence_options import EvidenceChoice
 from ..options.input_options import takes_input_limit
-from ..options.option_groups import takes_options
-from ..render.plain_data import AnswerForm, AnswerOption, print_in_form
+from ..options.option_groups import argument, option, option_group, takes_options
+from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -37,37 +36,25 @@ class FollowMode(StrEnum):
     OWN = "own"
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group
 class ReplayOptions(EvidenceChoice, SchedulerChoice):
     """The options of `bayplan replay`."""
 
-    recording: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A file that `bayplan record` wrote.")
-    ]
-    follow: Annotated[
-        FollowMode,
-        typer.Option(
-            "--follow",
-            metavar="STATE",
-            help="recorded: judge each decision in the cluster as it was then. own: schedule again, in the cluster as"
-            " our own decisions leave it.",
-        ),
-    ] = FollowMode.RECORDED
-    judge: Annotated[
-        bool,
-        typer.Option(
-            "--judge",
-            help="Give the account that `bayplan shadow` gives of a live cluster: same, sampled, other state or"
-            " different, per scheduler, with what comparing all nodes would gain.",
-        ),
-    ] = False
-    output: AnswerOption = AnswerForm.TABLE
-    everything: Annotated[bool, typer.Option("--all", help="Also show decisions that agree.")] = (
-        False
+    recording: Path = argument("FILE", "A file that `bayplan record` wrote.")
+    follow: FollowMode = option(
+        "--follow STATE",
+        "recorded: judge each decision in the cluster as it was then. own: schedule again, in the cluster as"
+        " our own decisions leave it.",
+        default=FollowMode.RECORDED,
     )
-    partial: Annotated[
-        bool, typer.Option("--partial", help="Accept a recording without an end.")
-    ] = False
+    judge: bool = option(
+        "--judge",
+        "Give the account that `bayplan shadow` gives of a live cluster: same, sampled, other state or"
+        " different, per scheduler, with what comparing all nodes would gain.",
+    )
+    output: AnswerForm = ANSWER_FORM
+    everything: bool = option("--all", "Also show decisions that agree.")
+    partial: bool = option("--partial", "Accept a recording without an end.")
 
 
 @takes_input_limit

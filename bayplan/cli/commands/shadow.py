@@ -5,22 +5,21 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ...clock import SystemClock
 from ...errors import ApiError, InputError
-from ..options.cluster_options import ContextOption, KubeconfigOption, chosen_cluster
+from ..options.cluster_options import CONTEXT, KUBECONFIG, chosen_cluster
 from ..options.config_options import SchedulerChoice
 from ..options.evidence_options import EvidenceChoice
 from ..options.input_options import seconds_if_given
-from ..options.option_groups import takes_options
+from ..options.option_groups import option, option_group, takes_options
 from ..render.consoles import stderr_console
-from ..render.plain_data import AnswerForm, AnswerOption, print_in_form
+from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form
 from .replay import DIFFERS, pod_lines
 
 if TYPE_CHECKING:
@@ -36,51 +35,34 @@ SAVE_S = 10.0
 DEFAULT_ADDRESS = "127.0.0.1"
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group
 class ShadowOptions(EvidenceChoice, SchedulerChoice):
     """The options of `bayplan shadow`."""
 
-    kubeconfig: KubeconfigOption = None
-    context: ContextOption = None
-    duration: Annotated[
-        str | None,
-        typer.Option(
-            "--for",
-            metavar="DURATION",
-            help="How long, such as 90s or 2h. Default: until Ctrl-C or SIGTERM.",
-        ),
-    ] = None
-    summary: Annotated[
-        bool,
-        typer.Option(
-            "--summary",
-            help="Print the account in the file of --state, with what the cluster as it is now could gain, and end.",
-        ),
-    ] = False
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Keep the account in this file, and continue with it after a restart.",
-        ),
-    ] = None
-    port: Annotated[
-        int | None,
-        typer.Option(
-            metavar="PORT",
-            help="Serve the page with the differences, /report.json and /metrics on this port; 0 for a free one.",
-            min=0,
-            max=65535,
-        ),
-    ] = None
-    bind_address: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Address of --port. Beyond the loopback only /metrics, /healthz and /readyz are served.",
-        ),
-    ] = DEFAULT_ADDRESS
-    output: AnswerOption = AnswerForm.TABLE
+    kubeconfig: Path | None = KUBECONFIG
+    context: str | None = CONTEXT
+    duration: str | None = option(
+        "--for DURATION", "How long, such as 90s or 2h. Default: until Ctrl-C or SIGTERM."
+    )
+    summary: bool = option(
+        "--summary",
+        "Print the account in the file of --state, with what the cluster as it is now could gain, and end.",
+    )
+    state: Path | None = option(
+        "--state FILE", "Keep the account in this file, and continue with it after a restart."
+    )
+    port: int | None = option(
+        "--port PORT",
+        "Serve the page with the differences, /report.json and /metrics on this port; 0 for a free one.",
+        min=0,
+        max=65535,
+    )
+    bind_address: str = option(
+        "--bind-address ADDRESS",
+        "Address of --port. Beyond the loopback only /metrics, /healthz and /readyz are served.",
+        default=DEFAULT_ADDRESS,
+    )
+    output: AnswerForm = ANSWER_FORM
 
 
 @takes_options(ShadowOptions)

@@ -5,37 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 
 from ...errors import InputError
 from ..command_table import CommandApp, PlainCommand
-from ..options.autoscaler_options import (
-    AutoscalerConfigOption,
-    AutoscalerFlagOption,
-    AutoscalerOption,
-    BatchIdleOption,
-    BatchMaxOption,
-    ExpanderOption,
-    InstanceTypesOption,
-    PoolsOption,
-    ScanOption,
-    read_autoscaler,
-    read_scaled_pools,
-)
+from ..options.autoscaler_options import AutoscalerChoice, read_scaled_pools
 from ..options.input_options import seconds_if_given
-from ..options.option_groups import takes_options
+from ..options.option_groups import option, option_group, takes_options
 from ..options.output_files import STDOUT, whole_target
-from ..options.scheduler_options import PENDING, AllOption, Question, takes_cluster
-from ..options.usage_options import UsageOption, read_measured
+from ..options.scheduler_options import PENDING, SHOW_ALL, Question, takes_cluster
+from ..options.usage_options import USAGE, read_measured
 from ..render.answer_output import print_notices, print_usage
 from ..render.html import html_to
 from ..render.plain_data import (
+    ANSWER_FORM,
     AnswerForm,
-    AnswerOption,
     cluster_pieces,
     form_of,
     print_in_form,
@@ -69,70 +56,40 @@ class SimulateCommand(PlainCommand):
         return super().parse_args(ctx, spelled)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SimulateOptions:
+@option_group
+class SimulateOptions(AutoscalerChoice):
     """The options of `bayplan simulate` besides those of a question."""
 
-    output: AnswerOption = AnswerForm.TABLE
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show for each pod what every plugin answered.")
-    ] = False
-    everything: AllOption = False
-    usage: UsageOption = None
-    until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DURATION",
-            help="Stop after this time in the cluster, such as 90s or 2h. Default: when nothing changes any more.",
-        ),
-    ] = None
-    pod_max_in_unschedulable_pods_duration: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DURATION",
-            help="How long a pod stays unschedulable before it is tried again without an event. Default: 5m.",
-        ),
-    ] = None
-    trace: Annotated[
-        str | None,
-        typer.Option(
-            metavar="[FILE]",
-            help="Write each event with its time to a file, or, without FILE, before the result.",
-        ),
-    ] = None
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the scheduler's metrics to a file at the end, in the text format of Prometheus; "
-            "- is standard output, after the result.",
-        ),
-    ] = None
-    to: Annotated[
-        Path | None,
-        typer.Option(
-            "--to",
-            metavar="FILE",
-            help="Write the resulting cluster to a file that every command reads: JSON if the name ends with .json, "
-            "the format of snapshots if it ends with .bay, else YAML; gzipped if .gz follows.",
-        ),
-    ] = None
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a page about the run to a file, which opens in a browser without a network.",
-        ),
-    ] = None
-    pools: PoolsOption = None
-    instance_types: InstanceTypesOption = None
-    autoscaler: AutoscalerOption = None
-    expander: ExpanderOption = None
-    autoscaler_config: AutoscalerConfigOption = None
-    autoscaler_flag: AutoscalerFlagOption = None
-    batch_idle_duration: BatchIdleOption = None
-    batch_max_duration: BatchMaxOption = None
-    scan_interval: ScanOption = None
+    output: AnswerForm = ANSWER_FORM
+    explain: bool = option("--explain", "Show for each pod what every plugin answered.")
+    everything: bool = SHOW_ALL
+    usage: list[str] | None = USAGE
+    until: str | None = option(
+        "--until DURATION",
+        "Stop after this time in the cluster, such as 90s or 2h. Default: when nothing changes any more.",
+    )
+    pod_max_in_unschedulable_pods_duration: str | None = option(
+        "--pod-max-in-unschedulable-pods-duration DURATION",
+        "How long a pod stays unschedulable before it is tried again without an event. Default: 5m.",
+    )
+    trace: str | None = option(
+        "--trace [FILE]",
+        "Write each event with its time to a file, or, without FILE, before the result.",
+    )
+    metrics: str | None = option(
+        "--metrics FILE",
+        "Write the scheduler's metrics to a file at the end, in the text format of Prometheus; "
+        "- is standard output, after the result.",
+    )
+    to: Path | None = option(
+        "--to FILE",
+        "Write the resulting cluster to a file that every command reads: JSON if the name ends with .json, "
+        "the format of snapshots if it ends with .bay, else YAML; gzipped if .gz follows.",
+    )
+    html: Path | None = option(
+        "--html FILE",
+        "Write a page about the run to a file, which opens in a browser without a network.",
+    )
 
 
 @app.command(cls=SimulateCommand)
@@ -189,19 +146,7 @@ def _simulation(
     """The simulation, with an autoscaler if there are pools."""
     manifests = question.manifests
     more: dict[str, Any] = {"explain": options.explain, "trace": writer}
-    chosen = read_autoscaler(
-        pools=options.pools,
-        autoscaler=options.autoscaler,
-        expander=options.expander,
-        config=options.autoscaler_config,
-        flags=options.autoscaler_flag,
-        durations={
-            "batch_idle_s": options.batch_idle_duration,
-            "batch_max_s": options.batch_max_duration,
-            "scan_interval_s": options.scan_interval,
-        },
-        seed=settings.seed,
-    )
+    chosen = options.read_autoscaler(settings.seed)
     if chosen is None or options.pools is None:
         if options.instance_types is not None:
             raise InputError("--instance-types: expected --pools with it; got none")

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from ...errors import InputError
-from ..options.cluster_options import ContextOption, KubeconfigOption, chosen_cluster
-from ..options.option_groups import takes_options
+from ..options.cluster_options import CONTEXT, KUBECONFIG, chosen_cluster
+from ..options.option_groups import option, option_group, takes_options
 from ..options.output_files import write_whole
-from ..options.scheduler_options import RecursiveOption, reading_files
+from ..options.scheduler_options import RECURSIVE, reading_files
 from ..render.consoles import stderr_console
 from ..render.plain_data import cluster_pieces, form_of
 from ..render.progress_bar import progress_bar
@@ -31,66 +28,41 @@ class SnapshotOutput(StrEnum):
 
 FORMS = ", ".join(SnapshotOutput)
 
-AnnotationsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--annotation",
-        metavar="NAME",
-        help="An annotation to keep, for plugins of your own. May be given several times.",
-    ),
-]
+ANNOTATIONS = option(
+    "--annotation NAME",
+    "An annotation to keep, for plugins of your own. May be given several times.",
+)
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group
 class SnapshotOptions:
     """The options of `bayplan snapshot`."""
 
-    kubeconfig: KubeconfigOption = None
-    context: ContextOption = None
-    namespace: Annotated[
-        str,
-        typer.Option(
-            "-n",
-            "--namespace",
-            metavar="NAME",
-            help="Only objects in this namespace, and objects without one.",
-        ),
-    ] = ""
-    all_namespaces: Annotated[
-        bool,
-        typer.Option("-A", "--all-namespaces", help="Objects of all namespaces. The default."),
-    ] = False
-    output: Annotated[
-        SnapshotOutput | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FORM",
-            help=f"How to write it: {FORMS}. Default: by the end of the name of --to, else yaml.",
-            show_default=False,
-        ),
-    ] = None
-    to: Annotated[
-        Path | None,
-        typer.Option(
-            "--to",
-            metavar="FILE",
-            help="Where to write it, all or nothing: in YAML, in JSON if the name ends with .json, or as columns, "
-            "which open at once, if it ends with .bay; gzipped if .gz follows. Default: standard output.",
-        ),
-    ] = None
-    annotation: AnnotationsOption = None
-    filename: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "-f",
-            "--filename",
-            metavar="FILE",
-            help="Read a file or folder instead of a live cluster, - for standard input. May be given several times.",
-            show_default=False,
-        ),
-    ] = None
-    recursive: RecursiveOption = False
+    kubeconfig: Path | None = KUBECONFIG
+    context: str | None = CONTEXT
+    namespace: str = option(
+        "-n, --namespace NAME",
+        "Only objects in this namespace, and objects without one.",
+        default="",
+    )
+    all_namespaces: bool = option("-A, --all-namespaces", "Objects of all namespaces. The default.")
+    output: SnapshotOutput | None = option(
+        "-o, --output FORM",
+        f"How to write it: {FORMS}. Default: by the end of the name of --to, else yaml.",
+        show_default=False,
+    )
+    to: Path | None = option(
+        "--to FILE",
+        "Where to write it, all or nothing: in YAML, in JSON if the name ends with .json, or as columns, "
+        "which open at once, if it ends with .bay; gzipped if .gz follows. Default: standard output.",
+    )
+    annotation: list[str] | None = ANNOTATIONS
+    filename: list[Path] | None = option(
+        "-f, --filename FILE",
+        "Read a file or folder instead of a live cluster, - for standard input. May be given several times.",
+        show_default=False,
+    )
+    recursive: bool = RECURSIVE
 
 
 @takes_options(SnapshotOptions)

@@ -6,15 +6,16 @@ import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from ...api.own_documents import API_VERSION
 from ..options.config_options import warn_once
 from ..options.input_options import takes_input_limit
+from ..options.option_groups import argument, option
 from ..render.consoles import stderr_console
-from ..render.plain_data import ReportForm, ReportOption, print_in_form
+from ..render.plain_data import REPORT_FORM, ReportForm, print_in_form
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -26,51 +27,20 @@ FAILED = 1
 """The exit status when a run failed."""
 
 
-FileArgument = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A file of kind Sweep, YAML or JSON.")
-]
-ToOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--to",
-        metavar="FILE",
-        help="The table of results, .csv or .parquet. Default: the name of the sweep with .csv, in the current folder.",
-    ),
-]
-JobsOption = Annotated[
-    int | None,
-    typer.Option(
-        "-j",
-        "--jobs",
-        metavar="NUMBER",
-        min=1,
-        help="Runs at a time. Default: one per core.",
-    ),
-]
-RayOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Run on the Ray cluster at this address; local starts one on this machine.",
-    ),
-]
-RetryOption = Annotated[
-    bool, typer.Option("--retry-failed", help="Repeat the runs that failed before.")
-]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="List the runs, and which of them are done.")
-]
-
-
 @takes_input_limit
 def sweep(
-    file: FileArgument,
-    to: ToOption = None,
-    jobs: JobsOption = None,
-    ray: RayOption = None,
-    retry_failed: RetryOption = False,
-    dry_run: DryRunOption = False,
-    output: ReportOption = ReportForm.TABLE,
+    file: Path = argument("FILE", "A file of kind Sweep, YAML or JSON."),
+    to: Path | None = option(
+        "--to FILE",
+        "The table of results, .csv or .parquet. Default: the name of the sweep with .csv, in the current folder.",
+    ),
+    jobs: int | None = option("-j, --jobs NUMBER", "Runs at a time. Default: one per core.", min=1),
+    ray: str | None = option(
+        "--ray ADDRESS", "Run on the Ray cluster at this address; local starts one on this machine."
+    ),
+    retry_failed: bool = option("--retry-failed", "Repeat the runs that failed before."),
+    dry_run: bool = option("--dry-run", "List the runs, and which of them are done."),
+    output: ReportForm = REPORT_FORM,
 ) -> None:
     """Simulate many inputs, configurations and seeds, and collect what came of them.
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from ..options.config_options import ProviderOption, SchedulerChoice
+from ..options.config_options import PROVIDER, SchedulerChoice
 from ..options.input_options import seconds_if_given, takes_input_limit
-from ..options.option_groups import takes_options
-from ..options.scheduler_options import PENDING, FilenameOption, read_cluster
+from ..options.option_groups import argument, option, option_group, takes_options
+from ..options.scheduler_options import FILENAME, PENDING, read_cluster
 from ..render.answer_output import print_notices
-from ..render.plain_data import ReportForm, ReportOption, print_in_form
+from ..render.plain_data import REPORT_FORM, ReportForm, print_in_form
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -22,41 +21,26 @@ if TYPE_CHECKING:
     from ...sim.streaming import StreamReport
 
 
-TraceArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="TRACE",
-        help="Manifests as JSON lines, sorted by time, gzipped or not, as trace import writes them.",
-    ),
-]
-ResultsOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--results",
-        metavar="FILE",
-        help="Write a row for each pod as it ends: JSON lines if the name ends with .jsonl, else CSV; gzipped if "
-        "it ends with .gz.",
-    ),
-]
-UntilOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DURATION",
-        help="Stop after this time in the cluster, such as 90s or 2h. Default: when nothing changes any more.",
-    ),
-]
-
-
-@dataclass(frozen=True, kw_only=True)
+@option_group
 class TraceOptions(SchedulerChoice):
     """The options of `bayplan research trace simulate`."""
 
-    trace: TraceArgument
-    results: ResultsOption = None
-    filename: FilenameOption = None
-    until: UntilOption = None
-    algorithm_provider: ProviderOption = None
-    output: ReportOption = ReportForm.TABLE
+    trace: Path = argument(
+        "TRACE",
+        "Manifests as JSON lines, sorted by time, gzipped or not, as trace import writes them.",
+    )
+    results: Path | None = option(
+        "--results FILE",
+        "Write a row for each pod as it ends: JSON lines if the name ends with .jsonl, else CSV; gzipped if "
+        "it ends with .gz.",
+    )
+    filename: list[Path] | None = FILENAME
+    until: str | None = option(
+        "--until DURATION",
+        "Stop after this time in the cluster, such as 90s or 2h. Default: when nothing changes any more.",
+    )
+    algorithm_provider: str | None = PROVIDER
+    output: ReportForm = REPORT_FORM
 
 
 @takes_input_limit

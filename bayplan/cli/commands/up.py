@@ -11,32 +11,32 @@ import socket
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ...cluster.private_files import check_owner, write_private
 from ...errors import InputError
-from ..options.autoscaler_options import InstanceTypesOption
+from ..options.autoscaler_options import INSTANCE_TYPES
 from ..options.config_options import (
-    ConfigOption,
-    FeatureGatesOption,
-    KubernetesVersionOption,
-    PluginFilesOption,
+    CONFIG,
+    FEATURE_GATES,
+    KUBERNETES_VERSION,
+    PLUGIN_FILES,
     read_gates,
     read_settings,
 )
 from ..options.input_options import takes_input_limit
-from ..options.option_groups import takes_options
+from ..options.option_groups import option, option_group, takes_options
 from ..options.scheduler_options import (
-    KustomizeOption,
-    RecursiveOption,
-    StrictOption,
+    KUSTOMIZE,
+    RECURSIVE,
+    STRICT,
     reading_files,
 )
 from ..options.usage_options import page_use
@@ -83,147 +83,102 @@ class ControllerMode(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group
 class UpOptions:
     """The options of `bayplan up`."""
 
-    port: Annotated[
-        int,
-        typer.Option(metavar="NUMBER", min=0, max=65535, help="Port to listen on; 0: a free one."),
-    ] = 0
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Folder that keeps the cluster between runs. Default: in memory only.",
-        ),
-    ] = None
-    nodes: Annotated[
-        int | None,
-        typer.Option(
-            metavar="NUMBER",
-            min=0,
-            help="How many nodes to begin with; "
-            f"{DEFAULT_NODES} when there are none and no file is given.",
-        ),
-    ] = None
-    like: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TYPE",
-            help="What these nodes have: a type of the table, as m5.xlarge, or amounts, as cpu=4,memory=16Gi.",
-        ),
-    ] = None
-    instance_types: InstanceTypesOption = None
-    name: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help=f"Name of the cluster, for up down and up list. Default: {DEFAULT_NAME}; while that is taken, "
-            f"{DEFAULT_NAME}-2 and so on.",
-        ),
-    ] = None
-    detach: Annotated[
-        bool,
-        typer.Option(
-            "--detach",
-            "-d",
-            help="End when the cluster serves, and let it go on; bayplan up down ends it.",
-        ),
-    ] = False
-    kubeconfig: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Where to write the kubeconfig. Default: beside the data, or in a folder of the cluster's name.",
-        ),
-    ] = None
-    filename: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "-f",
-            "--filename",
-            metavar="FILE",
-            help="File or folder with manifests to begin with; - is standard input. May be given several times.",
-            allow_dash=True,
-        ),
-    ] = None
-    kustomize: KustomizeOption = None
-    recursive: RecursiveOption = False
-    strict: StrictOption = True
-    config: ConfigOption = None
-    kubernetes_version: KubernetesVersionOption = ""
-    feature_gates: FeatureGatesOption = ""
-    plugins: PluginFilesOption = None
-    scheduler: Annotated[
-        bool, typer.Option(help="Whether pods are scheduled, or wait for a scheduler of yours.")
-    ] = True
-    controllers: Annotated[
-        ControllerMode,
-        typer.Option(
-            metavar="MODE",
-            help="all, or none but the fake kubelets: for kube-controller-manager, or others of yours.",
-        ),
-    ] = ControllerMode.ALL
-    grace: Annotated[
-        bool,
-        typer.Option(
-            "--grace",
-            help="Keep deleted pods for their grace period; without it they are gone at once.",
-        ),
-    ] = False
-    speed: Annotated[
-        float,
-        typer.Option(
-            metavar="NUMBER",
-            min=1,
-            max=MOST_SPEED,
-            help="How many times as fast as on this machine time passes in the cluster; "
-            "its timestamps run ahead.",
-        ),
-    ] = 1.0
-    https: Annotated[
-        bool,
-        typer.Option(
-            "--https/--http",
-            help="Serve HTTPS and ask clients for a token, which the kubeconfig has; or plain HTTP "
-            "on the loopback, for clients that know neither.",
-        ),
-    ] = True
-    authorization: Annotated[
-        AuthorizationMode,
-        typer.Option(
-            metavar="MODE",
-            help="What users with a token may do: allow (everything), or rbac (what RBAC objects say).",
-        ),
-    ] = AuthorizationMode.ALLOW
-    bind_address: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Address to listen on; 0.0.0.0: every one of this machine.",
-        ),
-    ] = LOOPBACK
-    page: Annotated[
-        bool, typer.Option(help="Whether to serve a page that shows the cluster as it is.")
-    ] = True
-    page_port: Annotated[
-        int,
-        typer.Option(
-            metavar="NUMBER",
-            min=0,
-            max=65535,
-            help="Port of the page on the loopback; 0: a free one.",
-        ),
-    ] = 0
-    usage: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Measured use of pods that the page shows beside their requests, as with bayplan capacity.",
-            show_default=False,
-        ),
-    ] = None
+    port: int = option(
+        "--port NUMBER", "Port to listen on; 0: a free one.", default=0, min=0, max=65535
+    )
+    data_dir: Path | None = option(
+        "--data-dir FOLDER", "Folder that keeps the cluster between runs. Default: in memory only."
+    )
+    nodes: int | None = option(
+        "--nodes NUMBER",
+        f"How many nodes to begin with; {DEFAULT_NODES} when there are none and no file is given.",
+        min=0,
+    )
+    like: str | None = option(
+        "--like TYPE",
+        "What these nodes have: a type of the table, as m5.xlarge, or amounts, as cpu=4,memory=16Gi.",
+    )
+    instance_types: Path | None = INSTANCE_TYPES
+    name: str | None = option(
+        "--name NAME",
+        f"Name of the cluster, for up down and up list. Default: {DEFAULT_NAME}; while that is taken, "
+        f"{DEFAULT_NAME}-2 and so on.",
+    )
+    detach: bool = option(
+        "--detach, -d", "End when the cluster serves, and let it go on; bayplan up down ends it."
+    )
+    kubeconfig: Path | None = option(
+        "--kubeconfig FILE",
+        "Where to write the kubeconfig. Default: beside the data, or in a folder of the cluster's name.",
+    )
+    filename: list[Path] | None = option(
+        "-f, --filename FILE",
+        "File or folder with manifests to begin with; - is standard input. May be given several times.",
+        allow_dash=True,
+    )
+    kustomize: Path | None = KUSTOMIZE
+    recursive: bool = RECURSIVE
+    strict: bool = STRICT
+    config: Path | None = CONFIG
+    kubernetes_version: str = KUBERNETES_VERSION
+    feature_gates: str = FEATURE_GATES
+    plugins: list[Path] | None = PLUGIN_FILES
+    scheduler: bool = option(
+        "--scheduler/--no-scheduler",
+        "Whether pods are scheduled, or wait for a scheduler of yours.",
+        default=True,
+    )
+    controllers: ControllerMode = option(
+        "--controllers MODE",
+        "all, or none but the fake kubelets: for kube-controller-manager, or others of yours.",
+        default=ControllerMode.ALL,
+    )
+    grace: bool = option(
+        "--grace", "Keep deleted pods for their grace period; without it they are gone at once."
+    )
+    speed: float = option(
+        "--speed NUMBER",
+        "How many times as fast as on this machine time passes in the cluster; "
+        "its timestamps run ahead.",
+        default=1.0,
+        min=1,
+        max=MOST_SPEED,
+    )
+    https: bool = option(
+        "--https/--http",
+        "Serve HTTPS and ask clients for a token, which the kubeconfig has; or plain HTTP "
+        "on the loopback, for clients that know neither.",
+        default=True,
+    )
+    authorization: AuthorizationMode = option(
+        "--authorization MODE",
+        "What users with a token may do: allow (everything), or rbac (what RBAC objects say).",
+        default=AuthorizationMode.ALLOW,
+    )
+    bind_address: str = option(
+        "--bind-address ADDRESS",
+        "Address to listen on; 0.0.0.0: every one of this machine.",
+        default=LOOPBACK,
+    )
+    page: bool = option(
+        "--page/--no-page", "Whether to serve a page that shows the cluster as it is.", default=True
+    )
+    page_port: int = option(
+        "--page-port NUMBER",
+        "Port of the page on the loopback; 0: a free one.",
+        default=0,
+        min=0,
+        max=65535,
+    )
+    usage: list[str] | None = option(
+        "--usage FILE",
+        "Measured use of pods that the page shows beside their requests, as with bayplan capacity.",
+        show_default=False,
+    )
 
 
 @takes_input_limit

@@ -6,23 +6,21 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError
 from ..command_table import CommandApp
 from ..options.change_options import (
+    DAEMON_SETS,
+    DISABLE_EVICTION,
+    EMPTY_DIR,
+    FORCE,
+    NODE,
+    NODES,
+    SELECTOR,
+    START_TIME,
     AnswerOptions,
     Changes,
-    DaemonSetsOption,
-    DisableEvictionOption,
-    EmptyDirOption,
-    ForceOption,
-    NodeArgument,
-    NodesArgument,
-    SelectorOption,
-    StartTimeOption,
     answers_change,
     print_consequences,
     takes_answer_options,
@@ -30,10 +28,11 @@ from ..options.change_options import (
 )
 from ..options.cluster_options import with_namespace
 from ..options.input_options import parse_seconds
+from ..options.option_groups import argument, option
 from ..options.scheduler_options import Question, takes_question, warn
 from ..options.usage_options import read_measured
 from ..render.answer_output import print_answer
-from ..render.plain_data import AnswerForm, AnswerOption
+from ..render.plain_data import ANSWER_FORM, AnswerForm
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -51,13 +50,13 @@ app = CommandApp(
 @answers_change
 def drain(
     question: Question,
-    nodes: NodesArgument = None,
-    selector: SelectorOption = "",
-    force: ForceOption = False,
-    delete_emptydir_data: EmptyDirOption = False,
-    disable_eviction: DisableEvictionOption = False,
-    ignore_daemonsets: DaemonSetsOption = True,
-    start_time: StartTimeOption = "0s",
+    nodes: list[str] | None = NODES,
+    selector: str = SELECTOR,
+    force: bool = FORCE,
+    delete_emptydir_data: bool = EMPTY_DIR,
+    disable_eviction: bool = DISABLE_EVICTION,
+    ignore_daemonsets: bool = DAEMON_SETS,
+    start_time: str = START_TIME,
 ) -> Changes:
     """Cordon nodes and evict their pods in rounds, as their disruption budgets allow; pods of DaemonSets and static
     pods stay. Nodes that kubectl drain refuses are refused in the same words.
@@ -78,24 +77,25 @@ def drain(
 @answers_change
 def upgrade(
     question: Question,
-    nodes: NodesArgument = None,
-    selector: SelectorOption = "",
-    surge: Annotated[
-        int,
-        typer.Option(metavar="NUMBER", min=0, help="New nodes that come before their old ones."),
-    ] = 1,
-    max_unavailable: Annotated[
-        int,
-        typer.Option(metavar="NUMBER", min=0, help="Old nodes that go before their new ones come."),
-    ] = 0,
-    force: ForceOption = False,
-    delete_emptydir_data: EmptyDirOption = False,
-    disable_eviction: DisableEvictionOption = False,
-    ignore_daemonsets: DaemonSetsOption = True,
-    start_time: StartTimeOption = "0s",
-    node_start_time: Annotated[
-        str, typer.Option(metavar="DURATION", help="Time until a new node is ready: 90s.")
-    ] = "0s",
+    nodes: list[str] | None = NODES,
+    selector: str = SELECTOR,
+    surge: int = option(
+        "--surge NUMBER", "New nodes that come before their old ones.", default=1, min=0
+    ),
+    max_unavailable: int = option(
+        "--max-unavailable NUMBER",
+        "Old nodes that go before their new ones come.",
+        default=0,
+        min=0,
+    ),
+    force: bool = FORCE,
+    delete_emptydir_data: bool = EMPTY_DIR,
+    disable_eviction: bool = DISABLE_EVICTION,
+    ignore_daemonsets: bool = DAEMON_SETS,
+    start_time: str = START_TIME,
+    node_start_time: str = option(
+        "--node-start-time DURATION", "Time until a new node is ready: 90s.", default="0s"
+    ),
 ) -> Changes:
     """Replace each node by a copy: drain it under disruption budgets, delete it, go on with the next.
 
@@ -121,9 +121,7 @@ def upgrade(
 def add_nodes(
     question: Question,
     options: AnswerOptions,
-    number: Annotated[
-        int | None, typer.Argument(metavar="NUMBER", min=0, help="How many nodes. Default: 1.")
-    ] = None,
+    number: int | None = argument("NUMBER", "How many nodes. Default: 1.", default=None, min=0),
 ) -> None:
     """Add copies of an existing node: its size, labels and taints; of several nodes in turn.
 
@@ -152,8 +150,8 @@ def add_nodes(
 @answers_change
 def cordon(
     question: Question,
-    nodes: NodesArgument = None,
-    selector: SelectorOption = "",
+    nodes: list[str] | None = NODES,
+    selector: str = SELECTOR,
 ) -> Changes:
     """Mark nodes as unschedulable; the pods that run there stay.
 
@@ -168,8 +166,8 @@ def cordon(
 @answers_change
 def uncordon(
     question: Question,
-    nodes: NodesArgument = None,
-    selector: SelectorOption = "",
+    nodes: list[str] | None = NODES,
+    selector: str = SELECTOR,
 ) -> Changes:
     """Mark nodes as schedulable again.
 
@@ -184,11 +182,8 @@ def uncordon(
 @answers_change
 def add_taint(
     question: Question,
-    node: NodeArgument,
-    taints: Annotated[
-        list[str],
-        typer.Argument(metavar="TAINT", help="key=value:Effect or key:Effect."),
-    ],
+    node: str = NODE,
+    taints: list[str] = argument("TAINT", "key=value:Effect or key:Effect."),
 ) -> Changes:
     """Put taints on a node; NoExecute evicts the pods that do not tolerate it.
 
@@ -203,11 +198,8 @@ def add_taint(
 @answers_change
 def remove_taint(
     question: Question,
-    node: NodeArgument,
-    taints: Annotated[
-        list[str],
-        typer.Argument(metavar="TAINT", help="key, key:Effect or key=value:Effect."),
-    ],
+    node: str = NODE,
+    taints: list[str] = argument("TAINT", "key, key:Effect or key=value:Effect."),
 ) -> Changes:
     """Remove taints from a node.
 
@@ -222,23 +214,11 @@ def remove_taint(
 @answers_change
 def resize(
     question: Question,
-    target: Annotated[
-        str,
-        typer.Argument(metavar="NODE|KIND/NAME", help="A node, a pod or a workload."),
-    ],
-    resources: Annotated[
-        list[str],
-        typer.Argument(metavar="RESOURCE=AMOUNT", help="New amount, such as cpu=8."),
-    ],
-    container: Annotated[
-        str,
-        typer.Option(
-            "-c",
-            "--container",
-            metavar="NAME",
-            help="The container to resize, of pods that have several.",
-        ),
-    ] = "",
+    target: str = argument("NODE|KIND/NAME", "A node, a pod or a workload."),
+    resources: list[str] = argument("RESOURCE=AMOUNT", "New amount, such as cpu=8."),
+    container: str = option(
+        "-c, --container NAME", "The container to resize, of pods that have several.", default=""
+    ),
 ) -> Changes:
     """Change the allocatable amounts of a node, or the requests of a pod or of a workload's pods.
 
@@ -255,10 +235,8 @@ def resize(
 @answers_change
 def scale(
     question: Question,
-    workload: Annotated[
-        str, typer.Argument(metavar="KIND/NAME", help="A workload, such as deployment/web.")
-    ],
-    replicas: Annotated[int, typer.Argument(metavar="NUMBER", min=0, help="How many pods.")],
+    workload: str = argument("KIND/NAME", "A workload, such as deployment/web."),
+    replicas: int = argument("NUMBER", "How many pods.", min=0),
 ) -> Changes:
     """Change the number of a workload's pods.
 
@@ -273,19 +251,16 @@ def scale(
 @takes_question
 def rightsize(
     question: Question,
-    usage: Annotated[
-        list[str],
-        typer.Option(
-            "--usage",
-            metavar="FILE",
-            help="Measured use of pods: the JSON of a Prometheus query ([cpu=]FILE), a PodMetricsList, CSV, or live "
-            "for metrics.k8s.io of the cluster. May be given several times.",
-        ),
-    ],
-    margin: Annotated[
-        str, typer.Option(metavar="SHARE", help="Room above the highest use, such as 15%.")
-    ] = "15%",
-    output: AnswerOption = AnswerForm.TABLE,
+    usage: list[str] = option(
+        "--usage FILE",
+        "Measured use of pods: the JSON of a Prometheus query ([cpu=]FILE), a PodMetricsList, CSV, or live "
+        "for metrics.k8s.io of the cluster. May be given several times.",
+        default=...,
+    ),
+    margin: str = option(
+        "--margin SHARE", "Room above the highest use, such as 15%.", default="15%"
+    ),
+    output: AnswerForm = ANSWER_FORM,
 ) -> None:
     """Propose requests that follow the measured use of each workload, and the amounts that they would free.
 
@@ -327,22 +302,16 @@ def rightsize(
 @answers_change
 def delete(
     question: Question,
-    objects: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="KIND/NAME",
-            help="Objects of any kind; names may be patterns. With -l a kind alone will do; default: nodes.",
-        ),
-    ] = None,
-    selector: Annotated[
-        str,
-        typer.Option(
-            "-l",
-            "--selector",
-            metavar="LABELS",
-            help="Only objects with these labels, as for kubectl: zone=a,!spot.",
-        ),
-    ] = "",
+    objects: list[str] | None = argument(
+        "KIND/NAME",
+        "Objects of any kind; names may be patterns. With -l a kind alone will do; default: nodes.",
+        default=None,
+    ),
+    selector: str = option(
+        "-l, --selector LABELS",
+        "Only objects with these labels, as for kubectl: zone=a,!spot.",
+        default="",
+    ),
 ) -> Changes:
     """Delete objects; the pods of a node are deleted with it, without asking disruption budgets.
 
@@ -360,10 +329,7 @@ def delete(
 def apply(
     question: Question,
     options: AnswerOptions,
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", hidden=True, allow_dash=True),
-    ] = None,
+    file: Path | None = argument("FILE", default=None, hidden=True, allow_dash=True),
     manifests: Any = None,
 ) -> None:
     """Apply manifests to a cluster, and follow the roll-outs of their workloads step by step: which pods are created,
@@ -411,12 +377,7 @@ def _check_namespace(namespace: str | None, objects: Sequence[ClusterObject]) ->
 def changes(
     question: Question,
     options: AnswerOptions,
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="Changes, as docs/what-if.md describes them.", allow_dash=True
-        ),
-    ],
+    file: Path = argument("FILE", "Changes, as docs/what-if.md describes them.", allow_dash=True),
 ) -> None:
     """Make the changes in a file, in order: those of the other commands, new objects, and patches.
 

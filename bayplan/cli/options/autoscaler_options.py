@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from ...api.text.durations import EXPECTED
 from ...choices import AUTOSCALERS, EXPANDERS, expect_choice
 from ...errors import InputError
 from ..render.consoles import stderr_console
 from .input_options import parse_seconds
-from .option_groups import completing
+from .option_groups import completing, option, option_group
 
 if TYPE_CHECKING:
     from ...answers.compare import MakeSimulation
@@ -30,107 +28,84 @@ SPELLINGS = {
 """Names of options that are not those of their settings."""
 
 
-PoolsOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--pools",
-        metavar="FILE",
-        help="Node pools from which an autoscaler adds nodes: NodePools of bayplan.dev/v1 or karpenter.sh/v1, or the "
+INSTANCE_TYPES = option(
+    "--instance-types CSV",
+    "Table of instance types: name, cpu, memory, price, zones, other resources by name, labels.",
+)
+
+
+@option_group
+class AutoscalerChoice:
+    """The options that describe an autoscaler, for groups of options that have them."""
+
+    pools: list[Path] | None = option(
+        "--pools FILE",
+        "Node pools from which an autoscaler adds nodes: NodePools of bayplan.dev/v1 or karpenter.sh/v1, or the "
         "status of Cluster Autoscaler. May be given several times.",
         allow_dash=True,
-    ),
-]
-AutoscalerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--autoscaler",
-        metavar="NAME",
-        help="With --pools: karpenter or cluster-autoscaler. Default: karpenter.",
+    )
+    instance_types: Path | None = INSTANCE_TYPES
+    autoscaler: str | None = option(
+        "--autoscaler NAME",
+        "With --pools: karpenter or cluster-autoscaler. Default: karpenter.",
         autocompletion=completing(AUTOSCALERS),
-    ),
-]
-ExpanderOption = Annotated[
-    str | None,
-    typer.Option(
-        "--expander",
-        metavar="NAME",
-        help="How Cluster Autoscaler chooses a group: least-waste, most-pods, least-nodes, price, priority or random; "
+    )
+    expander: str | None = option(
+        "--expander NAME",
+        "How Cluster Autoscaler chooses a group: least-waste, most-pods, least-nodes, price, priority or random; "
         "or several, separated by commas. Default: least-waste.",
         autocompletion=completing(EXPANDERS),
-    ),
-]
-BatchIdleOption = Annotated[
-    str | None,
-    typer.Option(
-        "--batch-idle-duration",
-        metavar="DURATION",
-        help="Karpenter plans when no further pod came for so long. Default: 1s.",
-    ),
-]
-BatchMaxOption = Annotated[
-    str | None,
-    typer.Option(
-        "--batch-max-duration",
-        metavar="DURATION",
-        help="Karpenter plans at the latest so long after the first pod. Default: 10s.",
-    ),
-]
-ScanOption = Annotated[
-    str | None,
-    typer.Option(
-        "--scan-interval",
-        metavar="DURATION",
-        help="How often Cluster Autoscaler reads the cluster, and Karpenter searches nodes to remove. Default: 10s.",
-    ),
-]
-AutoscalerConfigOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--autoscaler-config",
-        metavar="FILE",
-        help="Manifests of Cluster Autoscaler as a cluster has them: its Deployment, whose flags are read, and the "
+    )
+    autoscaler_config: list[Path] | None = option(
+        "--autoscaler-config FILE",
+        "Manifests of Cluster Autoscaler as a cluster has them: its Deployment, whose flags are read, and the "
         "ConfigMap of the expander priority. May be given several times.",
         allow_dash=True,
-    ),
-]
-AutoscalerFlagOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--autoscaler-flag",
-        metavar="NAME=VALUE",
-        help="A flag of Cluster Autoscaler, such as scale-down-unneeded-time=5m. May be given several times.",
-    ),
-]
-
-
-def read_autoscaler(
-    *,
-    pools: Sequence[Path] | None,
-    autoscaler: str | None,
-    expander: str | None,
-    config: Sequence[Path] | None = None,
-    flags: Sequence[str] | None = None,
-    durations: dict[str, str | None],
-    seed: int | None,
-) -> AutoscalerOptions | None:
-    """The autoscaler that the options describe; None without pools. Raises InputError for options that exclude each
-    other.
-    """
-    from ...autoscaling import autoscaler_settings
-
-    given: dict[str, Any] = {
-        "autoscaler": autoscaler,
-        "expander": expander,
-        "autoscaler_config": config,
-        "autoscaler_flags": flags,
-    }
-    for name, text in durations.items():
-        given[name] = None if text is None else _seconds(SPELLINGS[name], text)
-    options, notes = autoscaler_settings.read_autoscaler(
-        given, bool(pools), seed, lambda name: SPELLINGS.get(name, f"--{name.replace('_', '-')}")
     )
-    print_notes(notes)
-    return options
+    autoscaler_flag: list[str] | None = option(
+        "--autoscaler-flag NAME=VALUE",
+        "A flag of Cluster Autoscaler, such as scale-down-unneeded-time=5m. May be given several times.",
+    )
+    batch_idle_duration: str | None = option(
+        "--batch-idle-duration DURATION",
+        "Karpenter plans when no further pod came for so long. Default: 1s.",
+    )
+    batch_max_duration: str | None = option(
+        "--batch-max-duration DURATION",
+        "Karpenter plans at the latest so long after the first pod. Default: 10s.",
+    )
+    scan_interval: str | None = option(
+        "--scan-interval DURATION",
+        "How often Cluster Autoscaler reads the cluster, and Karpenter searches nodes to remove. Default: 10s.",
+    )
+
+    def read_autoscaler(self, seed: int | None) -> AutoscalerOptions | None:
+        """The autoscaler that the options describe; None without pools. Raises InputError for options that exclude
+        each other.
+        """
+        from ...autoscaling import autoscaler_settings
+
+        given: dict[str, Any] = {
+            "autoscaler": self.autoscaler,
+            "expander": self.expander,
+            "autoscaler_config": self.autoscaler_config,
+            "autoscaler_flags": self.autoscaler_flag,
+        }
+        durations = {
+            "batch_idle_s": self.batch_idle_duration,
+            "batch_max_s": self.batch_max_duration,
+            "scan_interval_s": self.scan_interval,
+        }
+        for name, text in durations.items():
+            given[name] = None if text is None else _seconds(SPELLINGS[name], text)
+        options, notes = autoscaler_settings.read_autoscaler(
+            given,
+            bool(self.pools),
+            seed,
+            lambda name: SPELLINGS.get(name, f"--{name.replace('_', '-')}"),
+        )
+        print_notes(notes)
+        return options
 
 
 def read_scaled_pools(
@@ -174,16 +149,6 @@ def _seconds(flag: str, text: str) -> float:
     if flag == SPELLINGS["scan_interval_s"] and not seconds:
         raise InputError(f'{flag}: {EXPECTED}; got "{text}"')
     return seconds
-
-
-InstanceTypesOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--instance-types",
-        metavar="CSV",
-        help="Table of instance types: name, cpu, memory, price, zones, other resources by name, labels.",
-    ),
-]
 
 
 def read_table(path: Path | None) -> InstanceTable:

@@ -7,27 +7,26 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 
 from ...errors import InputError
 from ..render.answer_output import print_answer
-from ..render.plain_data import AnswerForm, AnswerOption
+from ..render.plain_data import ANSWER_FORM, AnswerForm
 from ..render.progress_bar import progress_bar
 from .input_options import takes_input_limit
-from .option_groups import parameters_of, show_options
+from .option_groups import argument, option, option_group, parameters_of, show_options
 from .scheduler_options import (
+    KUSTOMIZE,
     PENDING,
-    AllOption,
-    KustomizeOption,
+    RECURSIVE,
+    SHOW_ALL,
     Question,
-    RecursiveOption,
+    QuestionOptions,
     knowing_workloads,
     read_files,
-    read_question,
     reading_files,
     takes_question,
 )
@@ -38,104 +37,53 @@ if TYPE_CHECKING:
 
 Changes: TypeAlias = "Sequence[ClusterChange]"
 
-NodesArgument = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="NODE", help="Names of nodes, or patterns such as 'gpu-*'."),
-]
-NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Name of a node.")]
-SelectorOption = Annotated[
-    str,
-    typer.Option(
-        "-l",
-        "--selector",
-        metavar="LABELS",
-        help="Only nodes with these labels, as for kubectl: zone=a,!spot.",
-    ),
-]
-ForceOption = Annotated[
-    bool,
-    typer.Option(
-        "--force",
-        help="Go on where pods declare no controller, as kubectl drain does; they count as created again.",
-    ),
-]
-EmptyDirOption = Annotated[
-    bool,
-    typer.Option(
-        "--delete-emptydir-data",
-        help="Go on where pods have emptyDir volumes, whose data is deleted. Without it such nodes are refused.",
-    ),
-]
-DisableEvictionOption = Annotated[
-    bool,
-    typer.Option(
-        "--disable-eviction", help="Delete pods instead of evicting them, past disruption budgets."
-    ),
-]
-DaemonSetsOption = Annotated[
-    bool,
-    typer.Option(
-        "--ignore-daemonsets/--no-ignore-daemonsets",
-        help="Pods of DaemonSets stay. With --no-ignore-daemonsets nodes that have some are refused, as by kubectl "
-        "drain without the flag.",
-    ),
-]
-StartTimeOption = Annotated[
-    str,
-    typer.Option(
-        metavar="DURATION",
-        help="Time from a pod's node to its readiness, for the duration of the whole: 30s.",
-    ),
-]
-ManifestsOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "-f",
-        "--filename",
-        metavar="FILE",
-        help="File or folder with the manifests to apply; - is standard input. May be given several times.",
-        allow_dash=True,
-    ),
-]
-ClusterFilesOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--cluster",
-        metavar="FILE",
-        help="A file or folder with the cluster, such as a snapshot. Default: the live cluster.",
-    ),
-]
-UntilFitsOption = Annotated[
-    bool,
-    typer.Option(
-        "--until-fits",
-        help="Find the smallest number of nodes, like those of --like, with which all pods fit after the change.",
-    ),
-]
-LikeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NODE",
-        help="Existing node to copy. Several are used in turn, such as one of each zone.",
-    ),
-]
-FewestOption = Annotated[
-    bool,
-    typer.Option(
-        "--fewest", help="With --until-fits: choose how many of each --like, for few nodes in all."
-    ),
-]
+NODES = argument("NODE", "Names of nodes, or patterns such as 'gpu-*'.", default=None)
+NODE = argument("NODE", "Name of a node.")
+SELECTOR = option(
+    "-l, --selector LABELS",
+    "Only nodes with these labels, as for kubectl: zone=a,!spot.",
+    default="",
+)
+FORCE = option(
+    "--force",
+    "Go on where pods declare no controller, as kubectl drain does; they count as created again.",
+)
+EMPTY_DIR = option(
+    "--delete-emptydir-data",
+    "Go on where pods have emptyDir volumes, whose data is deleted. Without it such nodes are refused.",
+)
+DISABLE_EVICTION = option(
+    "--disable-eviction", "Delete pods instead of evicting them, past disruption budgets."
+)
+DAEMON_SETS = option(
+    "--ignore-daemonsets/--no-ignore-daemonsets",
+    "Pods of DaemonSets stay. With --no-ignore-daemonsets nodes that have some are refused, as by kubectl "
+    "drain without the flag.",
+    default=True,
+)
+START_TIME = option(
+    "--start-time DURATION",
+    "Time from a pod's node to its readiness, for the duration of the whole: 30s.",
+    default="0s",
+)
 
 
-@dataclass(frozen=True)
+@option_group
 class AnswerOptions:
     """The options of every change."""
 
-    until_fits: UntilFitsOption = False
-    like: LikeOption = None
-    fewest: FewestOption = False
-    output: AnswerOption = AnswerForm.TABLE
-    everything: AllOption = False
+    until_fits: bool = option(
+        "--until-fits",
+        "Find the smallest number of nodes, like those of --like, with which all pods fit after the change.",
+    )
+    like: list[str] | None = option(
+        "--like NODE", "Existing node to copy. Several are used in turn, such as one of each zone."
+    )
+    fewest: bool = option(
+        "--fewest", "With --until-fits: choose how many of each --like, for few nodes in all."
+    )
+    output: AnswerForm = ANSWER_FORM
+    everything: bool = SHOW_ALL
 
     def check(self) -> None:
         """Raise InputError for options without those that they belong to."""
@@ -175,9 +123,9 @@ def takes_manifests(command: Callable[..., None]) -> Callable[..., None]:
         asked = {name: given.pop(name) for name in QUESTION if name not in FILES}
         with knowing_workloads(asked["workload_kinds"]):
             if file is not None:
-                command(read_question(**files, **asked), options, file, None)
+                command(QuestionOptions(**files, **asked).read(), options, file, None)
                 return
-            question = read_question(cluster, **asked)
+            question = QuestionOptions(filename=cluster, **asked).read()
             with (
                 reading_files(**files, namespace=asked["namespace"]) as paths,
                 keeping_documents() as documents,
@@ -193,14 +141,21 @@ def takes_manifests(command: Callable[..., None]) -> Callable[..., None]:
     return takes_input_limit(run)
 
 
-@dataclass(frozen=True)
+@option_group
 class _ApplyOptions:
     """The options of a command that applies manifests."""
 
-    filename: ManifestsOption = None
-    kustomize: KustomizeOption = None
-    recursive: RecursiveOption = False
-    cluster: ClusterFilesOption = None
+    filename: list[Path] | None = option(
+        "-f, --filename FILE",
+        "File or folder with the manifests to apply; - is standard input. May be given several times.",
+        allow_dash=True,
+    )
+    kustomize: Path | None = KUSTOMIZE
+    recursive: bool = RECURSIVE
+    cluster: list[Path] | None = option(
+        "--cluster FILE",
+        "A file or folder with the cluster, such as a snapshot. Default: the live cluster.",
+    )
 
 
 def answers_change(command: Callable[..., Changes]) -> Callable[..., None]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from .option_groups import option
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,51 +25,27 @@ CLUSTER_DEFAULTS: ContextVar[ClusterDefaults] = ContextVar(
     default=ClusterDefaults(),  # noqa: B039  # it is frozen
 )
 
-KubeconfigOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="How to reach the cluster. Default: KUBECONFIG, ~/.kube/config, or the service account of "
-        "the pod it runs in.",
-    ),
-]
-ContextOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Context of the kubeconfig to use. Default: its current context.",
-    ),
-]
-LiveKubeconfigOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Ask about the cluster of this kubeconfig, reading only. With -f: as if the files were applied to it. "
-        "Default without -f: the cluster that kubectl would talk to.",
-    ),
-]
-LiveContextOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Ask about the cluster of this context of the kubeconfig. Default: its current context.",
-    ),
-]
-NamespaceOption = Annotated[
-    str | None,
-    typer.Option(
-        "-n",
-        "--namespace",
-        metavar="NAME",
-        help="Namespace of what is named without one, and of manifests without one; simulate shows its pods only.",
-    ),
-]
-AllNamespacesOption = Annotated[
-    bool,
-    typer.Option(
-        "-A", "--all-namespaces", help="Find what is named without a namespace in any. The default."
-    ),
-]
+KUBECONFIG = option(
+    "--kubeconfig FILE",
+    "How to reach the cluster. Default: KUBECONFIG, ~/.kube/config, or the service account of "
+    "the pod it runs in.",
+)
+CONTEXT = option(
+    "--context NAME", "Context of the kubeconfig to use. Default: its current context."
+)
+LIVE_KUBECONFIG = option(
+    "--kubeconfig FILE",
+    "Ask about the cluster of this kubeconfig, reading only. With -f: as if the files were applied to it. "
+    "Default without -f: the cluster that kubectl would talk to.",
+)
+LIVE_CONTEXT = option(
+    "--context NAME",
+    "Ask about the cluster of this context of the kubeconfig. Default: its current context.",
+)
+NAMESPACE = option(
+    "-n, --namespace NAME",
+    "Namespace of what is named without one, and of manifests without one; simulate shows its pods only.",
+)
 
 
 def chosen_cluster(kubeconfig: Path | None, context: str | None) -> tuple[Path | None, str | None]:

@@ -6,14 +6,12 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from ...choices import PROVIDER_NAMES
 from ...errors import ConfigError
 from ..render.consoles import stderr_console
-from .option_groups import completing
+from .option_groups import completing, option
 
 if TYPE_CHECKING:
     from ...config import Check, FeatureGates, Reading
@@ -22,64 +20,36 @@ if TYPE_CHECKING:
 STDIN = Path("-")
 
 
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="A KubeSchedulerConfiguration or Policy file of any version.",
-    ),
-]
-FeatureGatesOption = Annotated[
-    str,
-    typer.Option(
-        "--feature-gates",
-        metavar="A=true,B=false",
-        help="Feature gates to switch on or off.",
-    ),
-]
-KubernetesVersionOption = Annotated[
-    str,
-    typer.Option(
-        "--kubernetes-version",
-        metavar="1.36",
-        help="The release whose decisions are taken, 1.33 to 1.37. Default: that of the cluster, else 1.36.",
-    ),
-]
-PluginFilesOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--plugins",
-        metavar="FILE",
-        help="Python file, or module, with plugins of your own. May be given several times.",
-    ),
-]
-ProviderOption = Annotated[
-    str | None,
-    typer.Option(
-        "--algorithm-provider",
-        metavar="NAME",
-        help=f"Instead of a file, an algorithm provider of v1.20: {' or '.join(PROVIDER_NAMES)}.",
-        autocompletion=completing(PROVIDER_NAMES),
-    ),
-]
-SeedOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="NUMBER",
-        help="Seed for breaking ties between nodes with equal scores.",
-    ),
-]
+CONFIG = option("--config FILE", "A KubeSchedulerConfiguration or Policy file of any version.")
+FEATURE_GATES = option(
+    "--feature-gates A=true,B=false", "Feature gates to switch on or off.", default=""
+)
+KUBERNETES_VERSION = option(
+    "--kubernetes-version 1.36",
+    "The release whose decisions are taken, 1.33 to 1.37. Default: that of the cluster, else 1.36.",
+    default="",
+)
+PLUGIN_FILES = option(
+    "--plugins FILE",
+    "Python file, or module, with plugins of your own. May be given several times.",
+)
+PROVIDER = option(
+    "--algorithm-provider NAME",
+    f"Instead of a file, an algorithm provider of v1.20: {' or '.join(PROVIDER_NAMES)}.",
+    autocompletion=completing(PROVIDER_NAMES),
+)
+SEED = option("--seed NUMBER", "Seed for breaking ties between nodes with equal scores.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulerChoice:
     """The options that name a scheduler, for groups of options that have them."""
 
-    config: ConfigOption = None
-    kubernetes_version: KubernetesVersionOption = ""
-    feature_gates: FeatureGatesOption = ""
-    plugins: PluginFilesOption = None
-    seed: SeedOption = None
+    config: Path | None = CONFIG
+    kubernetes_version: str = KUBERNETES_VERSION
+    feature_gates: str = FEATURE_GATES
+    plugins: list[Path] | None = PLUGIN_FILES
+    seed: int | None = SEED
 
     def settings(self, version: str = "", provider: str | None = None) -> Settings:
         """The scheduler; of `version` if the options name no release."""

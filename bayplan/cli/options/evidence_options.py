@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from ...errors import InputError
+from .option_groups import option, option_group
 
 if TYPE_CHECKING:
     from ...shadow.evidence import EvidenceFolder
     from ...sim.settings import Settings
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group
 class EvidenceChoice:
     """The options of commands that judge decisions."""
 
-    evidence: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Write the objects of each difference to a file here, for `bayplan explain -f`; at most 50 files.",
-        ),
-    ] = None
-    evidence_sampled: Annotated[
-        bool,
-        typer.Option(
-            "--evidence-sampled",
-            help="Write the objects of sampled decisions, too; at most 50 files more.",
-        ),
-    ] = False
+    evidence: Path | None = option(
+        "--evidence FOLDER",
+        "Write the objects of each difference to a file here, for `bayplan explain -f`; at most 50 files.",
+    )
+    evidence_sampled: bool = option(
+        "--evidence-sampled", "Write the objects of sampled decisions, too; at most 50 files more."
+    )
 
     def check(self) -> None:
         """Raise InputError for an option without that which it belongs to."""

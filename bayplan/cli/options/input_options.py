@@ -5,24 +5,18 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from ...api.text.durations import EXPECTED, parse_duration
 from ...errors import InputError
-from .option_groups import parameters_of, show_options
+from .option_groups import option, parameters_of, show_options
 
 NAME = "max_input_size"
-MaxInputSizeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--max-input-size",
-        metavar="SIZE",
-        help="Read at most this much of each file, unpacked, such as 8Gi. Default: a plain file whole; "
-        "of a gzip file 32Mi, or 100 times its size.",
-    ),
-]
+MAX_INPUT_SIZE = option(
+    "--max-input-size SIZE",
+    "Read at most this much of each file, unpacked, such as 8Gi. Default: a plain file whole; "
+    "of a gzip file 32Mi, or 100 times its size.",
+)
 
 
 def takes_input_limit(command: Callable[..., None]) -> Callable[..., None]:
@@ -36,10 +30,9 @@ def takes_input_limit(command: Callable[..., None]) -> Callable[..., None]:
         with limited_input(limit):
             command(*args, **options)
 
-    option = inspect.Parameter(
-        NAME, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=MaxInputSizeOption
-    )
-    show_options(run, [*parameters_of(command), option])
+    kind = inspect.Parameter.KEYWORD_ONLY
+    limit = inspect.Parameter(NAME, kind, default=MAX_INPUT_SIZE, annotation=str | None)
+    show_options(run, [*parameters_of(command), limit])
     return run
 
 

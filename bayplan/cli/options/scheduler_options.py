@@ -10,32 +10,29 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
-
-import typer
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from ...errors import InputError
 from ..render.consoles import stderr_console
 from ..render.progress_bar import progress_bar
 from .cluster_options import (
     CLUSTER_DEFAULTS,
-    AllNamespacesOption,
-    LiveContextOption,
-    LiveKubeconfigOption,
-    NamespaceOption,
+    LIVE_CONTEXT,
+    LIVE_KUBECONFIG,
+    NAMESPACE,
     chosen_cluster,
 )
 from .config_options import (
-    ConfigOption,
-    FeatureGatesOption,
-    KubernetesVersionOption,
-    PluginFilesOption,
-    ProviderOption,
-    SeedOption,
+    CONFIG,
+    FEATURE_GATES,
+    KUBERNETES_VERSION,
+    PLUGIN_FILES,
+    PROVIDER,
+    SEED,
     read_settings,
 )
 from .input_options import takes_input_limit
-from .option_groups import parameters_of, show_options
+from .option_groups import option, option_group, parameters_of, show_options
 
 if TYPE_CHECKING:
     from ...api.pod import Pod
@@ -46,52 +43,24 @@ if TYPE_CHECKING:
 PENDING = 1
 """The exit status when pods wait."""
 
-FilenameOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "-f",
-        "--filename",
-        help="File or folder with manifests, YAML or JSON, also gzipped; - is standard input. "
-        "May be given several times.",
-        allow_dash=True,
-        metavar="FILE",
-    ),
-]
-KustomizeOption = Annotated[
-    Path | None,
-    typer.Option(
-        "-k",
-        "--kustomize",
-        metavar="FOLDER",
-        help="Read what kubectl kustomize builds of this folder.",
-    ),
-]
-RecursiveOption = Annotated[
-    bool, typer.Option("-R", "--recursive", help="Read the folders below a folder, too.")
-]
-StrictOption = Annotated[
-    bool,
-    typer.Option(
-        "--strict/--lenient",
-        help="Refuse fields that do not exist and objects that kube-apiserver refuses, or warn about them.",
-    ),
-]
-WorkloadKindsOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--workload-kinds",
-        metavar="FILE",
-        help="Custom kinds that make pods, and where they have templates and counts. May be given several times.",
-    ),
-]
-AsIsOption = Annotated[
-    bool,
-    typer.Option(
-        "--as-is",
-        help="Ask about the cluster as it was read. Default: after the waiting pods were placed, as simulate does.",
-    ),
-]
-AllOption = Annotated[bool, typer.Option("--all", help="Show all pods and nodes, however many.")]
+FILENAME = option(
+    "-f, --filename FILE",
+    "File or folder with manifests, YAML or JSON, also gzipped; - is standard input. "
+    "May be given several times.",
+    allow_dash=True,
+)
+KUSTOMIZE = option("-k, --kustomize FOLDER", "Read what kubectl kustomize builds of this folder.")
+RECURSIVE = option("-R, --recursive", "Read the folders below a folder, too.")
+STRICT = option(
+    "--strict/--lenient",
+    "Refuse fields that do not exist and objects that kube-apiserver refuses, or warn about them.",
+    default=True,
+)
+WORKLOAD_KINDS = option(
+    "--workload-kinds FILE",
+    "Custom kinds that make pods, and where they have templates and counts. May be given several times.",
+)
+SHOW_ALL = option("--all", "Show all pods and nodes, however many.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,54 +113,62 @@ def _taking(
     def run(**options: Any) -> None:
         given = {name: options.pop(name) for name in shared}
         with knowing_workloads(given["workload_kinds"]):
-            command(read_question(**given), **options)  # type: ignore[call-arg]  # parameters of the decorated command
+            command(QuestionOptions(**given).read(), **options)  # type: ignore[call-arg]  # parameters of the decorated command
 
     show_options(run, [*shared.values(), *parameters_of(command)[1:]])
     return takes_input_limit(run)
 
 
-def read_question(
-    filename: FilenameOption = None,
-    kustomize: KustomizeOption = None,
-    recursive: RecursiveOption = False,
-    kubeconfig: LiveKubeconfigOption = None,
-    context: LiveContextOption = None,
-    namespace: NamespaceOption = None,
-    all_namespaces: AllNamespacesOption = False,
-    strict: StrictOption = True,
-    workload_kinds: WorkloadKindsOption = None,
-    as_is: AsIsOption = False,
-    config: ConfigOption = None,
-    algorithm_provider: ProviderOption = None,
-    kubernetes_version: KubernetesVersionOption = "",
-    feature_gates: FeatureGatesOption = "",
-    plugins: PluginFilesOption = None,
-    seed: SeedOption = None,
-) -> Question:
-    """Read everything that the options name."""
-    if namespace and all_namespaces:
-        raise InputError(f"expected -n or -A; got both, -n {namespace} and it")
-    with reading_files(filename, kustomize, recursive, namespace) as paths:
-        settings, reading = read_scheduler_and_cluster(
-            functools.partial(
-                read_settings, config, algorithm_provider, feature_gates, plugins, seed
-            ),
-            kubernetes_version,
-            functools.partial(read_cluster, paths, kubeconfig, context, strict),
-        )
-    note_groups(reading.manifests, settings)
-    return Question(
-        reading.manifests,
-        settings,
-        reading.sources,
-        None if all_namespaces else namespace or reading.namespace,
-        reading.remarks,
-        strict,
-        as_is,
-        namespace,
-        (kubeconfig, context),
-        recursive,
+@option_group
+class QuestionOptions:
+    """The options of every question about a cluster."""
+
+    filename: list[Path] | None = FILENAME
+    kustomize: Path | None = KUSTOMIZE
+    recursive: bool = RECURSIVE
+    kubeconfig: Path | None = LIVE_KUBECONFIG
+    context: str | None = LIVE_CONTEXT
+    namespace: str | None = NAMESPACE
+    all_namespaces: bool = option(
+        "-A, --all-namespaces", "Find what is named without a namespace in any. The default."
     )
+    strict: bool = STRICT
+    workload_kinds: list[Path] | None = WORKLOAD_KINDS
+    as_is: bool = option(
+        "--as-is",
+        "Ask about the cluster as it was read. Default: after the waiting pods were placed, as simulate does.",
+    )
+    config: Path | None = CONFIG
+    algorithm_provider: str | None = PROVIDER
+    kubernetes_version: str = KUBERNETES_VERSION
+    feature_gates: str = FEATURE_GATES
+    plugins: list[Path] | None = PLUGIN_FILES
+    seed: int | None = SEED
+
+    def read(self) -> Question:
+        """Read everything that the options name."""
+        if self.namespace and self.all_namespaces:
+            raise InputError(f"expected -n or -A; got both, -n {self.namespace} and it")
+        with reading_files(self.filename, self.kustomize, self.recursive, self.namespace) as paths:
+            scheduler = self.config, self.algorithm_provider, self.feature_gates, self.plugins
+            settings, reading = read_scheduler_and_cluster(
+                functools.partial(read_settings, *scheduler, self.seed),
+                self.kubernetes_version,
+                lambda: read_cluster(paths, self.kubeconfig, self.context, self.strict),
+            )
+        note_groups(reading.manifests, settings)
+        return Question(
+            reading.manifests,
+            settings,
+            reading.sources,
+            None if self.all_namespaces else self.namespace or reading.namespace,
+            reading.remarks,
+            self.strict,
+            self.as_is,
+            self.namespace,
+            (self.kubeconfig, self.context),
+            self.recursive,
+        )
 
 
 @contextmanager
@@ -380,7 +357,7 @@ def warn(remarks: Sequence[str], strict: bool) -> None:
         stderr_console().print(f"warning: {line}", style="yellow", markup=False, soft_wrap=True)
 
 
-SHARED = {parameter.name: parameter for parameter in parameters_of(read_question)}
+SHARED = {parameter.name: parameter for parameter in parameters_of(QuestionOptions)}
 
 
 def _note_unused(unused: Mapping[str, int]) -> None:

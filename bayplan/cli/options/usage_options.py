@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from .cluster_options import chosen_cluster
+from .option_groups import option
 
 if TYPE_CHECKING:
     from ...kube.connection import Connection
@@ -16,15 +15,11 @@ if TYPE_CHECKING:
     from ...web.live_use import ReadUse, UseByPod
 
 LIVE = "live"
-UsageOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--usage",
-        metavar="FILE",
-        help="Measured use of pods, shown beside their requests: the JSON of a Prometheus query ([cpu=]FILE), a "
-        "PodMetricsList, CSV, or live for metrics.k8s.io of the cluster. May be given several times.",
-    ),
-]
+USAGE = option(
+    "--usage FILE",
+    "Measured use of pods, shown beside their requests: the JSON of a Prometheus query ([cpu=]FILE), a "
+    "PodMetricsList, CSV, or live for metrics.k8s.io of the cluster. May be given several times.",
+)
 
 
 def read_measured(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from ..options.option_groups import option
 from .consoles import stdout_console, written_to_stdout
 
 if TYPE_CHECKING:
@@ -34,18 +33,12 @@ class ReportForm(StrEnum):
     YAML = "yaml"
 
 
-AnswerOption = Annotated[
-    AnswerForm,
-    typer.Option(
-        "-o", "--output", metavar="FORM", help=f"How to print it: {', '.join(AnswerForm)}."
-    ),
-]
-ReportOption = Annotated[
-    ReportForm,
-    typer.Option(
-        "-o", "--output", metavar="FORM", help=f"How to print it: {', '.join(ReportForm)}."
-    ),
-]
+ANSWER_FORM = option(
+    "-o, --output FORM", f"How to print it: {', '.join(AnswerForm)}.", default=AnswerForm.TABLE
+)
+REPORT_FORM = option(
+    "-o, --output FORM", f"How to print it: {', '.join(ReportForm)}.", default=ReportForm.TABLE
+)
 
 
 def print_in_form(
