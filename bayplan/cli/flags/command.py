@@ -164,7 +164,7 @@ def _joined(name: str, texts: Sequence[str]) -> str:
 
 def _usage(flag: Flag) -> str:
     short = "-v, " if flag.name == "v" else ""
-    return f"{short}--{flag.name} {flag.metavar or flag.kind.value.strip()}"
+    return f"{short}--{flag.name} {flag.metavar}"
 
 
 def _help(flag: Flag) -> str:
