@@ -47,9 +47,8 @@ def build_info_family(patch: str = DEFAULT_PATCH) -> GaugeFamily:
 def release_family(version: str, patch: str) -> GaugeFamily:
     """`bayplan_kubernetes_release_info`: always 1, with the release whose decisions are taken as labels."""
     family = GaugeFamily(
-        "bayplan_kubernetes_release_info",
+        "bayplan_kubernetes_release_info{release,patch}",
         "The release of kube-scheduler whose decisions are taken, as labels; the value is always 1.",
-        ("release", "patch"),
     )
     family.labels(version, patch).value = 1
     return family

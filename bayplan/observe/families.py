@@ -20,12 +20,12 @@ S = TypeVar("S")
 
 
 class Family(ABC):
-    """One metric: its name, help text and labels."""
+    """One metric: its name, help text and labels, which may also be written as `name{label,label}`."""
 
     def __init__(self, name: str, help: str, labels: tuple[str, ...]) -> None:
-        self.name = name
+        self.name, _, written = name.removesuffix("}").partition("{")
         self.help = help
-        self.label_names = labels
+        self.label_names = labels or tuple(filter(None, written.split(",")))
 
     @abstractmethod
     def read(self) -> Mapping[LabelValues, Any]:
@@ -42,7 +42,7 @@ class Recorded(Family, Generic[S]):
         self._make = make
         self._series: dict[LabelValues, S] = {}
         self._tallies: dict[tuple[LabelValues, ...], Tally] = {}
-        if not labels:
+        if not self.label_names:
             self.labels()
 
     def labels(self, *values: str) -> S:
@@ -123,7 +123,7 @@ class ReadCounter(Family):
     """A counter maintained elsewhere, read when it is exposed. Its `source` may be set later."""
 
     def __init__(
-        self, name: str, help: str, labels: tuple[str, ...], source: Source = dict
+        self, name: str, help: str, labels: tuple[str, ...] = (), source: Source = dict
     ) -> None:
         super().__init__(name, help, labels)
         self.source = source

@@ -23,9 +23,8 @@ class PreemptionMetrics:
 
     def __init__(self, add: Callable[[Family], Family]) -> None:
         self.attempts = CounterFamily(
-            "scheduler_workload_preemption_attempts_total",
+            "scheduler_workload_preemption_attempts_total{result}",
             "Attempts to preempt pods for a pod group, by the code of their result.",
-            ("result",),
         )
         victims = HistogramFamily(
             "scheduler_workload_preemption_victims",
@@ -33,27 +32,23 @@ class PreemptionMetrics:
             VICTIMS,
         )
         self.disruptions = HistogramFamily(
-            "scheduler_preemption_workload_disruptions",
+            "scheduler_preemption_workload_disruptions{preemptor}",
             "Pod groups that are preempted as a whole.",
             VICTIMS,
-            ("preemptor",),
         )
         self.evaluation = HistogramFamily(
-            "scheduler_preemption_evaluation_duration_seconds",
+            "scheduler_preemption_evaluation_duration_seconds{preemptor,result}",
             "Time to find the victims of a preemption, by the code of the result.",
             PREEMPTION_S,
-            ("preemptor", "result"),
         )
         self.execution = HistogramFamily(
-            "scheduler_preemption_execution_duration_seconds",
+            "scheduler_preemption_execution_duration_seconds{preemptor,result}",
             "Time to delete the victims of a preemption, by result.",
             PREEMPTION_S,
-            ("preemptor", "result"),
         )
         self.violations = CounterFamily(
-            "scheduler_preemption_pdb_violations_total",
+            "scheduler_preemption_pdb_violations_total{preemptor}",
             "Victims whose disruption budget is exceeded by a preemption.",
-            ("preemptor",),
         )
         families = (self.attempts, victims, self.disruptions, self.evaluation, self.execution)
         for family in (*families, self.violations):
@@ -80,23 +75,20 @@ class PlacementMetrics:
 
     def __init__(self, add: Callable[[Family], Family]) -> None:
         self.generated = CounterFamily(
-            "scheduler_generated_placements_total",
+            "scheduler_generated_placements_total{profile}",
             "Placements that were proposed for pod groups.",
-            ("profile",),
         )
         self.duration = HistogramFamily(
-            "scheduler_placement_evaluation_duration_seconds",
+            "scheduler_placement_evaluation_duration_seconds{result,profile}",
             "Time to try a pod group on one placement, by whether it fits.",
             PLACEMENT_S,
-            ("result", "profile"),
         )
         add(self.generated)
         add(
             ReadCounter(
-                "scheduler_placement_evaluations_total",
+                "scheduler_placement_evaluations_total{result,profile}",
                 "Placements on which pod groups were tried, by whether they fit.",
-                ("result", "profile"),
-                self.duration.counts,
+                source=self.duration.counts,
             )
         )
         add(self.duration)

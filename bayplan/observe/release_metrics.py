@@ -24,44 +24,37 @@ def follow_release(metrics: SchedulerMetrics, missing: Collection[str]) -> None:
 def _families(metrics: SchedulerMetrics) -> Iterator[Family]:
     """The metrics that v1.36 does not have."""
     yield ReadGauge(
-        "scheduler_scheduler_cache_size",
+        "scheduler_scheduler_cache_size{type}",
         "Nodes, pods and assumed pods in the cache.",
-        ("type",),
-        lambda: metrics.cache_size.source(),
+        source=lambda: metrics.cache_size.source(),
     )
     yield ReadGauge(
-        "scheduler_queued_entities",
+        "scheduler_queued_entities{queue,type}",
         "Entries of the queue by its part: pods that are not in a pod group, and pod groups.",
-        ("queue", "type"),
-        lambda: metrics.queued_entities(),
+        source=lambda: metrics.queued_entities(),
     )
     yield ReadCounter(
-        "scheduler_queue_incoming_entities_total",
+        "scheduler_queue_incoming_entities_total{queue,event,type}",
         "Entries that entered a part of the queue, by event.",
-        ("queue", "event", "type"),
-        lambda: metrics.incoming_entities(),
+        source=lambda: metrics.incoming_entities(),
     )
     yield CounterFamily(
-        "scheduler_pre_queueing_hint_evaluations_total",
+        "scheduler_pre_queueing_hint_evaluations_total{plugin,result}",
         "How often an event was narrowed to the pods it concerns before the hints; always empty here.",
-        ("plugin", "result"),
     )
     yield CounterFamily(
-        "scheduler_batch_rescore_attempts_total",
+        "scheduler_batch_rescore_attempts_total{profile}",
         "How often the node of an equal pod before was scored again; always empty here.",
-        ("profile",),
     )
     yield HistogramFamily(
-        "scheduler_batch_rescore_duration_seconds",
+        "scheduler_batch_rescore_duration_seconds{profile}",
         "Time to score such a node again; always empty here.",
         exponential_buckets(0.00001, 2, 12),
-        ("profile",),
     )
     yield ReadCounter(
-        "dynamic_resource_allocation_resourceclaim_creates_total",
+        "dynamic_resource_allocation_resourceclaim_creates_total{status,admin_access,owner_api_group,owner_api_kind}",
         "ResourceClaims created for extended resources, by result.",
-        ("status", "admin_access", "owner_api_group", "owner_api_kind"),
-        lambda: {
+        source=lambda: {
             (*labels, "false", "", "Pod"): n for labels, n in metrics.claim_creates.read().items()
         },
     )

@@ -146,6 +146,12 @@ class SchedulerMetrics:
             self.families.append(family)
         return family
 
+    def _histogram(self, name: str, help: str, bounds: list[float]) -> HistogramFamily:
+        return self.add(HistogramFamily(name, help, bounds))
+
+    def _counter(self, name: str, help: str) -> CounterFamily:
+        return self.add(CounterFamily(name, help))
+
     def hide(self, names: Collection[str]) -> None:
         """Leave metrics out of the output, also those that are added later."""
         self._hidden |= set(names)
@@ -170,28 +176,22 @@ class SchedulerMetrics:
         if self._has_groups:
             return
         self._has_groups = True
-        self.group_duration = self.add(
-            HistogramFamily(
-                "scheduler_podgroup_scheduling_attempt_duration_seconds",
-                "Time of a cycle of a pod group, from the queue to the result.",
-                ATTEMPT_S,
-                ("result", "profile"),
-            )
+        self.group_duration = self._histogram(
+            "scheduler_podgroup_scheduling_attempt_duration_seconds{result,profile}",
+            "Time of a cycle of a pod group, from the queue to the result.",
+            ATTEMPT_S,
         )
         self.group_attempts = self.add(
             ReadCounter(
-                "scheduler_podgroup_schedule_attempts_total",
+                "scheduler_podgroup_schedule_attempts_total{result,profile}",
                 "Cycles of pod groups, by result. 'waiting_on_preemption': the group fits once its victims are gone.",
-                ("result", "profile"),
-                lambda: self.group_duration.counts(),
+                source=lambda: self.group_duration.counts(),
             )
         )
-        self.group_algorithm = self.add(
-            HistogramFamily(
-                "scheduler_podgroup_scheduling_algorithm_duration_seconds",
-                "Time it took to find nodes for the members of a pod group.",
-                ATTEMPT_S,
-            )
+        self.group_algorithm = self._histogram(
+            "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+            "Time it took to find nodes for the members of a pod group.",
+            ATTEMPT_S,
         ).labels()
         self.preemptions = PreemptionMetrics(self.add)
         if has_placements:
@@ -200,129 +200,93 @@ class SchedulerMetrics:
     def _add_attempts(self) -> None:
         self.schedule_attempts = self.add(
             ReadCounter(
-                "scheduler_schedule_attempts_total",
+                "scheduler_schedule_attempts_total{result,profile}",
                 "Attempts to schedule a pod, by result. 'unschedulable': no node can take the pod; "
                 "'error': the scheduler, or what it depends on, failed.",
-                ("result", "profile"),
-                lambda: self.attempt_duration.counts(),
+                source=lambda: self.attempt_duration.counts(),
             )
         )
-        self.attempt_duration = self.add(
-            HistogramFamily(
-                "scheduler_scheduling_attempt_duration_seconds",
-                "Time of an attempt, from the queue to the binding or the rejection.",
-                ATTEMPT_S,
-                ("result", "profile"),
-            )
+        self.attempt_duration = self._histogram(
+            "scheduler_scheduling_attempt_duration_seconds{result,profile}",
+            "Time of an attempt, from the queue to the binding or the rejection.",
+            ATTEMPT_S,
         )
-        self.algorithm = self.add(
-            HistogramFamily(
-                "scheduler_scheduling_algorithm_duration_seconds",
-                "Time to find a node for a pod, or to fail and attempt preemption.",
-                ATTEMPT_S,
-            )
+        self.algorithm = self._histogram(
+            "scheduler_scheduling_algorithm_duration_seconds",
+            "Time to find a node for a pod, or to fail and attempt preemption.",
+            ATTEMPT_S,
         ).labels()
         self.bindings = self.add(
             GaugeFamily(
-                "scheduler_goroutines",
+                "scheduler_goroutines{operation}",
                 "Tasks running concurrently with the scheduling of the next pods, by kind.",
-                ("operation",),
             )
         ).labels("binding")
-        self.permit_wait = self.add(
-            HistogramFamily(
-                "scheduler_permit_wait_duration_seconds",
-                "Time for which Permit plugins held a pod, by result.",
-                ATTEMPT_S,
-                ("result",),
-            )
+        self.permit_wait = self._histogram(
+            "scheduler_permit_wait_duration_seconds{result}",
+            "Time for which Permit plugins held a pod, by result.",
+            ATTEMPT_S,
         )
 
     def _add_pods(self) -> None:
-        self.sli_duration = self.add(
-            HistogramFamily(
-                "scheduler_pod_scheduling_sli_duration_seconds",
-                "Time from a pod's entry into the active queue to its binding, by the attempts it took.",
-                WAITING_S,
-                ("attempts",),
-            )
+        self.sli_duration = self._histogram(
+            "scheduler_pod_scheduling_sli_duration_seconds{attempts}",
+            "Time from a pod's entry into the active queue to its binding, by the attempts it took.",
+            WAITING_S,
         )
-        self.pod_attempts = self.add(
-            HistogramFamily(
-                "scheduler_pod_scheduling_attempts",
-                "Attempts it took to schedule a pod.",
-                exponential_buckets(1, 2, 5),
-            )
+        self.pod_attempts = self._histogram(
+            "scheduler_pod_scheduling_attempts",
+            "Attempts it took to schedule a pod.",
+            exponential_buckets(1, 2, 5),
         ).labels()
-        self.after_flush = self.add(
-            CounterFamily(
-                "scheduler_pod_scheduled_after_flush_total",
-                "Pods that no event requeued, that were retried because they exceeded the waiting limit, and that "
-                "were then scheduled. Many of them mean that events or hints are missing.",
-            )
+        self.after_flush = self._counter(
+            "scheduler_pod_scheduled_after_flush_total",
+            "Pods that no event requeued, that were retried because they exceeded the waiting limit, and that "
+            "were then scheduled. Many of them mean that events or hints are missing.",
         ).labels()
 
     def _add_plugins(self) -> None:
-        self.point_duration = self.add(
-            HistogramFamily(
-                "scheduler_framework_extension_point_duration_seconds",
-                "Time that all plugins of an extension point took together.",
-                POINT_S,
-                ("extension_point", "status", "profile"),
-            )
+        self.point_duration = self._histogram(
+            "scheduler_framework_extension_point_duration_seconds{extension_point,status,profile}",
+            "Time that all plugins of an extension point took together.",
+            POINT_S,
         )
-        self.plugin_duration = self.add(
-            HistogramFamily(
-                "scheduler_plugin_execution_duration_seconds",
-                "Time that one plugin took at an extension point, in a tenth of the attempts in which plugins "
-                "run.",
-                PLUGIN_S,
-                ("plugin", "extension_point", "status"),
-            )
+        self.plugin_duration = self._histogram(
+            "scheduler_plugin_execution_duration_seconds{plugin,extension_point,status}",
+            "Time that one plugin took at an extension point, in a tenth of the attempts in which plugins "
+            "run.",
+            PLUGIN_S,
         )
-        self.plugin_evaluation = self.add(
-            CounterFamily(
-                "scheduler_plugin_evaluation_total",
-                "Attempts in which a plugin ran at PreFilter, Filter, PreScore or Score.",
-                ("plugin", "extension_point", "profile"),
-            )
+        self.plugin_evaluation = self._counter(
+            "scheduler_plugin_evaluation_total{plugin,extension_point,profile}",
+            "Attempts in which a plugin ran at PreFilter, Filter, PreScore or Score.",
         )
-        self.volume_errors = self.add(
-            CounterFamily(
-                "scheduler_volume_scheduling_stage_error_total",
-                "Errors while the volumes of a pod were searched, reserved or bound.",
-                ("operation",),
-            )
+        self.volume_errors = self._counter(
+            "scheduler_volume_scheduling_stage_error_total{operation}",
+            "Errors while the volumes of a pod were searched, reserved or bound.",
         )
 
     def _add_engine(self) -> None:
-        self.engine_failures = self.add(
-            CounterFamily(
-                "bayplan_engine_failures_total",
-                "Attempts in which a plugin failed in the engine, so that the reference decided.",
-            )
+        self.engine_failures = self._counter(
+            "bayplan_engine_failures_total",
+            "Attempts in which a plugin failed in the engine, so that the reference decided.",
         ).labels()
-        self.reference_decisions = self.add(
-            CounterFamily(
-                "bayplan_reference_decisions_total",
-                "Decisions for which the plugins were called one after the other, by reason.",
-                ("profile", "reason"),
-            )
+        self.reference_decisions = self._counter(
+            "bayplan_reference_decisions_total{profile,reason}",
+            "Decisions for which the plugins were called one after the other, by reason.",
         )
         self._caches_before = read_counts()
         self.add(
             ReadCounter(
-                "bayplan_cache_events_total",
+                "bayplan_cache_events_total{cache,event}",
                 "Look-ups in caches of this process with an answer (hit) and without (miss), and drops.",
-                ("cache", "event"),
-                self._count_caches,
+                source=self._count_caches,
             )
         )
         self.unreadable_objects = self.add(
             ReadCounter(
-                "bayplan_unreadable_objects_total",
+                "bayplan_unreadable_objects_total{kind}",
                 "Fields of objects that could not be read: once per object and problem.",
-                ("kind",),
             )
         )
 
@@ -336,148 +300,106 @@ class SchedulerMetrics:
         return found
 
     def _add_preemption(self) -> None:
-        self.preemption_attempts = self.add(
-            CounterFamily(
-                "scheduler_preemption_attempts_total",
-                "Attempts to preempt pods for a pod.",
-            )
+        self.preemption_attempts = self._counter(
+            "scheduler_preemption_attempts_total", "Attempts to preempt pods for a pod."
         ).labels()
-        self.preemption_victims = self.add(
-            HistogramFamily(
-                "scheduler_preemption_victims",
-                "Victims selected by a preemption.",
-                exponential_buckets(1, 2, 7),
-            )
+        self.preemption_victims = self._histogram(
+            "scheduler_preemption_victims",
+            "Victims selected by a preemption.",
+            exponential_buckets(1, 2, 7),
         ).labels()
-        self.evictions = self.add(
-            HistogramFamily(
-                "scheduler_preemption_goroutines_duration_seconds",
-                "Time to delete the victims of one pod, by result.",
-                WAITING_S,
-                ("result",),
-            )
+        self.evictions = self._histogram(
+            "scheduler_preemption_goroutines_duration_seconds{result}",
+            "Time to delete the victims of one pod, by result.",
+            WAITING_S,
         )
         self.add(
             ReadCounter(
-                "scheduler_preemption_goroutines_execution_total",
+                "scheduler_preemption_goroutines_execution_total{result}",
                 "Pods whose victims were deleted, by result.",
-                ("result",),
-                self.evictions.counts,
+                source=self.evictions.counts,
             )
         )
 
     def _add_queue(self) -> None:
         self.pending_pods = self.add(
             ReadGauge(
-                "scheduler_pending_pods",
+                "scheduler_pending_pods{queue}",
                 "Pending pods. 'active': ready; 'backoff': until the end of their backoff; "
                 "'unschedulable': after a failed attempt, until an event; 'gated': held by PreEnqueue.",
-                ("queue",),
             )
         )
         self.incoming_pods = self.add(
             ReadCounter(
-                "scheduler_queue_incoming_pods_total",
+                "scheduler_queue_incoming_pods_total{queue,event}",
                 "Pods that entered a part of the queue, by event.",
-                ("queue", "event"),
             )
         )
         self.unschedulable_pods = self.add(
             ReadGauge(
-                "scheduler_unschedulable_pods",
+                "scheduler_unschedulable_pods{plugin,profile}",
                 "Pending pods that a plugin rejected. A pod counts once per plugin, so the sum is meaningless.",
-                ("plugin", "profile"),
             )
         )
         self.cache_size = self.add(
-            ReadGauge(
-                "scheduler_cache_size",
-                "Nodes, pods and assumed pods in the cache.",
-                ("type",),
-            )
+            ReadGauge("scheduler_cache_size{type}", "Nodes, pods and assumed pods in the cache.")
         )
 
     def _add_events(self) -> None:
         self.inflight_events = self.add(
             ReadGauge(
-                "scheduler_inflight_events",
+                "scheduler_inflight_events{event}",
                 "Events recorded for pods in flight; PodPopped counts those pods.",
-                ("event",),
             )
         )
-        self.event_handling = self.add(
-            HistogramFamily(
-                "scheduler_event_handling_duration_seconds",
-                "Time to requeue the pods affected by a cluster event.",
-                POINT_S,
-                ("event",),
-            )
+        self.event_handling = self._histogram(
+            "scheduler_event_handling_duration_seconds{event}",
+            "Time to requeue the pods affected by a cluster event.",
+            POINT_S,
         )
-        self.hint_duration = self.add(
-            HistogramFamily(
-                "scheduler_queueing_hint_execution_duration_seconds",
-                "Time that a plugin took for a queueing hint, in a tenth of the calls.",
-                PLUGIN_S,
-                ("plugin", "event", "hint"),
-            )
+        self.hint_duration = self._histogram(
+            "scheduler_queueing_hint_execution_duration_seconds{plugin,event,hint}",
+            "Time that a plugin took for a queueing hint, in a tenth of the calls.",
+            PLUGIN_S,
         )
 
     def _add_devices(self) -> None:
-        self.claim_creates = self.add(
-            CounterFamily(
-                "scheduler_resourceclaim_creates_total",
-                "ResourceClaims created for extended resources, by result.",
-                ("status",),
-            )
+        self.claim_creates = self._counter(
+            "scheduler_resourceclaim_creates_total{status}",
+            "ResourceClaims created for extended resources, by result.",
         )
-        self.device_allocations = self.add(
-            CounterFamily(
-                "scheduler_dra_bindingconditions_allocations_total",
-                "Devices that had to become ready before a pod could be bound, by result.",
-                ("profile", "driver", "status"),
-            )
+        self.device_allocations = self._counter(
+            "scheduler_dra_bindingconditions_allocations_total{profile,driver,status}",
+            "Devices that had to become ready before a pod could be bound, by result.",
         )
-        self.device_wait = self.add(
-            HistogramFamily(
-                "scheduler_dra_bindingconditions_wait_duration_seconds",
-                "Time that PreBind waited for the devices of a pod to be ready, for each of them.",
-                exponential_buckets(0.1, 2, 14),
-                ("profile", "driver", "status"),
-            )
+        self.device_wait = self._histogram(
+            "scheduler_dra_bindingconditions_wait_duration_seconds{profile,driver,status}",
+            "Time that PreBind waited for the devices of a pod to be ready, for each of them.",
+            exponential_buckets(0.1, 2, 14),
         )
 
     def _add_batching(self) -> None:
         """Metrics of opportunistic batching, which has no counterpart: no attempt ever uses the hint of another."""
         self.batch_attempts = self.add(
             ReadCounter(
-                "scheduler_batch_attempts_total",
+                "scheduler_batch_attempts_total{profile,result}",
                 "Attempts that could have used a hint of an equal pod before them: none does here.",
-                ("profile", "result"),
             )
         )
-        self.add(
-            CounterFamily(
-                "scheduler_batch_cache_flushed_total",
-                "How often such results were dropped, by reason; always empty here.",
-                ("profile", "reason"),
-            )
+        self._counter(
+            "scheduler_batch_cache_flushed_total{profile,reason}",
+            "How often such results were dropped, by reason; always empty here.",
         )
         bounds = exponential_buckets(0.00001, 2, 12)
-        self.add(
-            HistogramFamily(
-                "scheduler_get_node_hint_duration_seconds",
-                "Time to look for such a result; always empty here.",
-                bounds,
-                ("hinted", "profile"),
-            )
+        self._histogram(
+            "scheduler_get_node_hint_duration_seconds{hinted,profile}",
+            "Time to look for such a result; always empty here.",
+            bounds,
         )
-        self.add(
-            HistogramFamily(
-                "scheduler_store_schedule_results_duration_seconds",
-                "Time to store such a result; always empty here.",
-                bounds,
-                ("profile",),
-            )
+        self._histogram(
+            "scheduler_store_schedule_results_duration_seconds{profile}",
+            "Time to store such a result; always empty here.",
+            bounds,
         )
 
 

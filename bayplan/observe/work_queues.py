@@ -18,7 +18,6 @@ SERVING_FILES = "DynamicCABundle-serving-cert"
 SERVING_CERTIFICATE = "DynamicServingCertificateController"
 CLIENT_AUTHORITIES = "DynamicConfigMapCABundle-client-ca"
 REQUEST_HEADERS = "RequestHeaderAuthRequestController"
-LABELS = ("name",)
 BUCKETS_S = exponential_buckets(10e-9, 10, 10)
 
 
@@ -26,31 +25,27 @@ class WorkQueues:
     """The metrics of all kinds of work, by name."""
 
     def __init__(self) -> None:
-        self.adds = CounterFamily("workqueue_adds_total", "Pieces of work.", LABELS)
-        self.retries = CounterFamily(
-            "workqueue_retries_total", "Work that was tried again.", LABELS
-        )
-        self.depth = GaugeFamily("workqueue_depth", "Work that waits.", LABELS)
+        self.adds = CounterFamily("workqueue_adds_total{name}", "Pieces of work.")
+        self.retries = CounterFamily("workqueue_retries_total{name}", "Work that was tried again.")
+        self.depth = GaugeFamily("workqueue_depth{name}", "Work that waits.")
         self.waited = HistogramFamily(
-            "workqueue_queue_duration_seconds", "How long work waited.", BUCKETS_S, LABELS
+            "workqueue_queue_duration_seconds{name}", "How long work waited.", BUCKETS_S
         )
         self.worked = HistogramFamily(
-            "workqueue_work_duration_seconds", "How long work took.", BUCKETS_S, LABELS
+            "workqueue_work_duration_seconds{name}", "How long work took.", BUCKETS_S
         )
         self.unfinished = GaugeFamily(
-            "workqueue_unfinished_work_seconds", "How long running work has taken so far.", LABELS
+            "workqueue_unfinished_work_seconds{name}", "How long running work has taken so far."
         )
         self.longest = GaugeFamily(
-            "workqueue_longest_running_processor_seconds",
+            "workqueue_longest_running_processor_seconds{name}",
             "How long the longest running work has taken so far.",
-            LABELS,
         )
 
     @property
     def families(self) -> list[Family]:
         """Metrics to expose."""
-        counted: list[Family] = [self.adds, self.retries, self.depth, self.waited]
-        return [*counted, self.worked, self.unfinished, self.longest]
+        return list(vars(self).values())
 
     @contextmanager
     def working(self, name: str) -> Iterator[None]:

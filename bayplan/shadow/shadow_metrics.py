@@ -31,55 +31,45 @@ def _points(account: DecisionAccount) -> Values:
     return {(one.name,): one.points_lost for one in account.schedulers.values()}
 
 
-COUNTERS: tuple[tuple[str, str, tuple[str, ...], Callable[[DecisionAccount], Values]], ...] = (
-    (
-        "decisions_total",
+COUNTERS: dict[str, tuple[str, Callable[[DecisionAccount], Values]]] = {
+    "decisions_total{scheduler,verdict}": (
         "Decisions of other schedulers, by verdict.",
-        ("scheduler", "verdict"),
         _decisions,
     ),
-    (
-        "different_decisions_total",
+    "different_decisions_total{scheduler,plugin}": (
         "Decisions that differ, by the plugins that are the reason.",
-        ("scheduler", "plugin"),
         _different,
     ),
-    (
-        "points_lost_total",
+    "points_lost_total{scheduler}": (
         "Points between the best node and the chosen one, in sampled decisions.",
-        ("scheduler",),
         _points,
     ),
-    (
-        "skipped_decisions_total",
+    "skipped_decisions_total{cause}": (
         "Decisions that were not judged, by cause.",
-        ("cause",),
         lambda account: {(cause,): number for cause, number in account.skipped.items()},
     ),
-    (
-        "waited_seconds_total",
+    "waited_seconds_total": (
         "Time that pods waited beside a node with room.",
-        (),
         lambda account: {(): account.waits.seconds},
     ),
-)
+}
 
 
 def account_families(
     account: Callable[[], DecisionAccount], lag_s: Callable[[], float], open_: Callable[[], int]
 ) -> list[Family]:
     """Metrics that read the account when they are exposed."""
-    gauges = (
-        ("lag_seconds", "Age of the oldest change that was not followed yet.", lag_s),
-        ("open_decisions", "Decisions whose verdict is open.", open_),
-    )
+    counters = [
+        ReadCounter(f"{PREFIX}{name}", text, source=lambda read=read: read(account()))  # type: ignore[misc]  # mypy: default of a lambda
+        for name, (text, read) in COUNTERS.items()
+    ]
+    lag = "Age of the oldest change that was not followed yet."
     return [
-        *(
-            ReadCounter(f"{PREFIX}{name}", text, labels, lambda read=read: read(account()))  # type: ignore[misc]  # mypy: default of a lambda
-            for name, text, labels, read in COUNTERS
-        ),
-        *(
-            ReadGauge(f"{PREFIX}{name}", text, (), lambda read=read: {(): read()})  # type: ignore[misc]  # mypy: default of a lambda
-            for name, text, read in gauges
+        *counters,
+        ReadGauge(f"{PREFIX}lag_seconds", lag, source=lambda: {(): lag_s()}),
+        ReadGauge(
+            f"{PREFIX}open_decisions",
+            "Decisions whose verdict is open.",
+            source=lambda: {(): open_()},
         ),
     ]

@@ -39,12 +39,11 @@ class HealthMetrics:
 
     def __init__(self) -> None:
         self.latest = GaugeFamily(
-            "kubernetes_healthcheck", "The result of the latest check: 1 is good.", ("name", "type")
+            "kubernetes_healthcheck{name,type}", "The result of the latest check: 1 is good."
         )
         self.total = CounterFamily(
-            "kubernetes_healthchecks_total",
+            "kubernetes_healthchecks_total{name,type,status}",
             "How often checks were made, by result.",
-            ("name", "type", "status"),
         )
 
     @property

@@ -291,7 +291,7 @@ def feature_family(gates: FeatureGates) -> GaugeFamily:
     from ...observe.families import GaugeFamily
 
     family = GaugeFamily(
-        "kubernetes_feature_enabled", "Feature gates: 1 is on, 0 is off.", ("name", "stage")
+        "kubernetes_feature_enabled{name,stage}", "Feature gates: 1 is on, 0 is off."
     )
     for name, is_on in gates.items():
         stage = GATES[name].at(gates.version).stage
