@@ -22,6 +22,7 @@ from ..trials import TrialCluster
 from .account import Alternative, Counterfactual, Refusal, RemedyStep
 from .manifest_changes import ChangeKind, ObjectChange, ObjectRef
 from .remedies import Ask, Remedy, propose
+from .remedies.proposal import necessary
 from .situation import Refused, Situation
 
 MAX_STEPS = 12
@@ -209,26 +210,16 @@ class _Search:
             every = [c for one in self._met for c in (tried if one is met else one.changes)]
             return not self._left(every)
 
-        if not helps(changes):
-            return []
-        for change in reversed(list(changes)):
-            rest = [other for other in changes if other is not change]
-            if rest and helps(rest):
-                changes = rest
-        return changes
+        return necessary(changes, helps) if helps(changes) else []
 
 
 def _trimmed(
     remedy: Remedy, worth: Cost, cost: Callable[[Sequence[ObjectChange]], Cost | None]
 ) -> Remedy:
     """The remedy without changes that do not improve its result."""
-    changes = list(remedy.changes)
-    if not 1 < len(changes) <= MAX_TRIMMED:
+    if not 1 < len(remedy.changes) <= MAX_TRIMMED:
         return remedy
-    for change in reversed(remedy.changes):
-        rest = [other for other in changes if other is not change]
-        if rest and cost(rest) == worth:
-            changes = rest
+    changes = necessary(remedy.changes, lambda rest: cost(rest) == worth)
     if len(changes) == len(remedy.changes):
         return remedy
     return Remedy(_in_words(changes), tuple(changes), remedy.price)

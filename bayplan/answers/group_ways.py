@@ -19,7 +19,7 @@ from ..trials import TrialCluster
 from .counterfactual import find_counterfactual, nearest_nodes
 from .group_account import GroupWay
 from .manifest_changes import ChangeKind, ObjectChange, ObjectRef, pointer
-from .remedies.proposal import plain, remove, replace
+from .remedies.proposal import plain, remove, replace, smallest
 from .situation import Situation, steps_of
 from .what_if.node_copies import free_names, nodes_like
 
@@ -125,16 +125,7 @@ def _copies(trial: _GroupSituation, pattern: Node, number: int) -> list[ObjectCh
 
 def _smallest(is_enough: Callable[[int], bool], most: int) -> int:
     """The smallest number from 1 to `most` that is enough; 0 when none is."""
-    if not most or not is_enough(most):
-        return 0
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        if is_enough(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    return smallest(is_enough, 0, most) if most and is_enough(most) else 0
 
 
 def _changed_members(trial: _GroupSituation) -> Iterator[GroupWay]:

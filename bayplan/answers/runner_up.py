@@ -14,7 +14,17 @@ from ..api.taints import PREFER_NO_SCHEDULE, tolerated
 from ..trials import TrialCluster
 from .account import Alternative, RunnerUp, ScoredNode
 from .manifest_changes import ObjectChange, pointer
-from .remedies.proposal import Remedy, add, delete_pod, importance, plain, put, remedy, remove
+from .remedies.proposal import (
+    Remedy,
+    add,
+    importance,
+    leaving,
+    necessary,
+    plain,
+    put,
+    remedy,
+    remove,
+)
 from .situation import Situation
 
 MOST_WAYS = 3
@@ -69,14 +79,7 @@ class _Contest:
 
     def least(self, changes: Sequence[ObjectChange]) -> list[ObjectChange]:
         """The necessary part of `changes` for the node to win; empty when they are not enough."""
-        if not self.wins(changes):
-            return []
-        needed = list(changes)
-        for change in reversed(changes):
-            rest = [other for other in needed if other is not change]
-            if rest and self.wins(rest):
-                needed = rest
-        return needed
+        return necessary(changes, self.wins) if self.wins(changes) else []
 
 
 def _ways(contest: _Contest, ahead: Sequence[str]) -> Iterator[Remedy]:
@@ -130,8 +133,7 @@ def _emptier(contest: _Contest, node: Node) -> Iterator[Remedy]:
 
     pods.sort(key=lambda pod: (-share(pod), importance(pod)))
     if pods:
-        chosen = pods[:MOST_PODS]
-        yield remedy(f"an emptier {node.name}", *[delete_pod(pod) for pod in chosen])
+        yield leaving(f"an emptier {node.name}", pods[:MOST_PODS])
 
 
 def _with_images(pod: Pod, node: Node) -> Iterator[Remedy]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ...api.node import Node
 from ...api.pod import Pod, PodAffinityTerm
 from ...trials import TrialCluster
 from ..manifest_changes import ObjectChange, pointer
@@ -14,9 +15,11 @@ from .proposal import (
     Ask,
     Remedy,
     create,
-    delete_pod,
     importance,
+    in_words,
     last_resort,
+    leaving,
+    placed_pods,
     plain,
     put,
     remedy,
@@ -45,57 +48,41 @@ def please_pods(ask: Ask) -> Iterator[Remedy]:
 def _avoid_keepers(ask: Ask) -> Iterator[Remedy]:
     """Remove pods whose anti-affinity rejects this one, or its label that they select."""
     keepers, keys = [], dict[str, None]()
-    table, pod = ask.view.table, ask.pod
-    for row, node in enumerate(table.nodes):
-        for other in table.pods[row].values() if node is not None else ():
-            for term in other.spec.required_anti_affinity:
-                value = ask.node.labels.get(term.topology_key)
-                if value is None or node is None or node.labels.get(term.topology_key) != value:
-                    continue
-                if matches(term, other, pod, table.namespaces):
-                    keepers.append(other)
-                    selector = term.label_selector
-                    for r in selector.requirements if selector is not None else ():
-                        keys[r.key] = None
-                    break
+    pod, namespaces = ask.pod, ask.view.table.namespaces
+    for node, other in placed_pods(ask.view):
+        for term in other.spec.required_anti_affinity:
+            if _shares_domain(node, ask.node, term) and matches(term, other, pod, namespaces):
+                keepers.append(other)
+                selector = term.label_selector
+                for r in selector.requirements if selector is not None else ():
+                    keys[r.key] = None
+                break
     keepers.sort(key=importance)
-    if keepers and len(keepers) <= MOST_PODS:
-        yield remedy(
-            "move the pods whose anti-affinity rejects this one",
-            *[delete_pod(other, "its anti-affinity keeps the pod away") for other in keepers],
-        )
+    goal = "move the pods whose anti-affinity rejects this one"
+    yield leaving(goal, keepers, "its anti-affinity keeps the pod away", MOST_PODS)
     without = label_changes(pod, {key: None for key in keys if key in pod.labels})
-    if without:
-        yield remedy("remove the labels that the anti-affinity of other pods selects", *without)
+    yield remedy("remove the labels that the anti-affinity of other pods selects", *without)
 
 
 def _leave_alone(ask: Ask) -> Iterator[Remedy]:
-    """Remove the pods that this one's anti-affinity selects."""
-    partners = _partners(ask, ask.pod.spec.required_anti_affinity)
-    if partners and len(partners) <= MOST_PODS:
-        yield remedy(
-            f"move the pods away from {ask.node.name} and its neighbours that the pod avoids",
-            *[delete_pod(other, "the pod's anti-affinity avoids it") for other in partners],
-        )
-
-
-def _partners(ask: Ask, terms: Sequence[PodAffinityTerm]) -> list[Pod]:
-    """The pods in the node's domains that one of the terms selects."""
-    table, labels = ask.view.table, ask.node.labels
-    found = []
-    for row, node in enumerate(table.nodes):
-        if node is None:
-            continue
-        near = [
-            term
+    """Remove the pods that this one's anti-affinity selects in the node's domains."""
+    terms, namespaces = ask.pod.spec.required_anti_affinity, ask.view.table.namespaces
+    found = (
+        other
+        for node, other in placed_pods(ask.view)
+        if any(
+            _shares_domain(node, ask.node, term) and matches(term, ask.pod, other, namespaces)
             for term in terms
-            if term.topology_key in labels
-            and node.labels.get(term.topology_key) == labels[term.topology_key]
-        ]
-        for other in table.pods[row].values() if near else ():
-            if any(matches(term, ask.pod, other, table.namespaces) for term in near):
-                found.append(other)
-    return sorted(found, key=importance)
+        )
+    )
+    goal = f"move the pods away from {ask.node.name} and its neighbours that the pod avoids"
+    pods = sorted(found, key=importance)
+    yield leaving(goal, pods, "the pod's anti-affinity avoids it", MOST_PODS)
+
+
+def _shares_domain(one: Node, other: Node, term: PodAffinityTerm) -> bool:
+    value = other.labels.get(term.topology_key)
+    return value is not None and one.labels.get(term.topology_key) == value
 
 
 def matches(
@@ -104,12 +91,7 @@ def matches(
     """Whether `term` of `owner` selects `other`."""
     if term.label_selector is None or not term.label_selector.matches(other.labels):
         return False
-    named, selector = term.namespaces or (), term.namespace_selector
-    if selector is None and not named:
-        return other.namespace == owner.namespace
-    if other.namespace in named:
-        return True
-    return selector is not None and selector.matches(namespaces.get(other.namespace, {}))
+    return _looks_in(term, owner, other.namespace, namespaces)
 
 
 def _find_partners(ask: Ask) -> Iterator[Remedy]:
@@ -120,8 +102,8 @@ def _find_partners(ask: Ask) -> Iterator[Remedy]:
     homes = _homes(ask, terms)
     for labels in homes[:MOST_VALUES]:
         changes = label_changes(node, {**dict.fromkeys(keys, node.name), **labels})
-        if changes and keys:
-            yield remedy(", ".join(change.text for change in changes), *changes)
+        if keys:
+            yield in_words(changes)
     yield from _look_elsewhere(ask, terms)
     manifest = _partner(ask, terms)
     added: list[ObjectChange] = []
@@ -145,21 +127,19 @@ def _look_elsewhere(ask: Ask, terms: Sequence[PodAffinityTerm]) -> Iterator[Reme
             text = f"look for pods with {selector_text(term)} in namespace {', '.join(found)}, too"
             given = list(term.namespaces) if term.namespaces else None
             changes.append(put(ask.pod, path, given, named, text))
-    if changes:
-        yield remedy("; ".join(change.text for change in changes), *changes)
+    yield remedy("; ".join(change.text for change in changes), *changes)
 
 
 def elsewhere(view: TrialCluster, pod: Pod, term: PodAffinityTerm) -> dict[str, int]:
     """Pods with the labels of the term by namespace, if the namespaces of the term have none."""
     if term.label_selector is None:
         return {}
-    table, found = view.table, Counter[str]()
-    for row, node in enumerate(table.nodes):
-        for other in table.pods[row].values() if node is not None else ():
-            if matches(term, pod, other, table.namespaces):
-                return {}
-            if term.label_selector.matches(other.labels):
-                found[other.namespace] += 1
+    found: Counter[str] = Counter()
+    for _, other in placed_pods(view):
+        if matches(term, pod, other, view.table.namespaces):
+            return {}
+        if term.label_selector.matches(other.labels):
+            found[other.namespace] += 1
     return dict(found)
 
 
@@ -178,18 +158,17 @@ def selector_text(term: PodAffinityTerm) -> str:
 
 def _homes(ask: Ask, terms: Sequence[PodAffinityTerm]) -> list[dict[str, str]]:
     """Labels of nodes that have a pod selected by every term."""
-    table, found = ask.view.table, list[dict[str, str]]()
-    for row, node in enumerate(table.nodes):
-        if node is None or not all(term.topology_key in node.labels for term in terms):
-            continue
-        for other in table.pods[row].values():
-            if all(matches(term, ask.pod, other, table.namespaces) for term in terms):
-                home = {term.topology_key: node.labels[term.topology_key] for term in terms}
-                if home not in found:
-                    found.append(home)
+    namespaces, found = ask.view.table.namespaces, list[dict[str, str]]()
+    for node, other in placed_pods(ask.view):
+        if all(
+            term.topology_key in node.labels and matches(term, ask.pod, other, namespaces)
+            for term in terms
+        ):
+            home = {term.topology_key: node.labels[term.topology_key] for term in terms}
+            if home not in found:
+                found.append(home)
+            if len(found) >= MOST_VALUES:
                 break
-        if len(found) >= MOST_VALUES:
-            break
     return found
 
 
@@ -244,5 +223,4 @@ def _drop_terms(ask: Ask) -> Iterator[Remedy]:
             path = pointer("spec", "affinity", field, REQUIRED, i)
             text = f"drop the required pod {what} over {term.topology_key}"
             changes.append(remove(ask.pod, path, plain(term), text))
-    if changes:
-        yield last_resort("drop the pod's requirements on other pods", *changes)
+    yield last_resort("drop the pod's requirements on other pods", *changes)

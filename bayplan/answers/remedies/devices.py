@@ -36,8 +36,7 @@ def serve_claims(ask: Ask) -> Iterator[Remedy]:
         return
     yield from _missing_claims(ask)
     own = [claim for claim in claims if claim.allocation is not None]
-    if own:
-        yield remedy("allocate the pod's claims again", *[_given_back(claim) for claim in own])
+    yield remedy("allocate the pod's claims again", *[_given_back(claim) for claim in own])
     yield from _more_devices(ask)
     yield from _free_devices(ask, claims)
     yield from _without_claims(ask)
@@ -81,8 +80,7 @@ def _missing_claims(ask: Ask) -> Iterator[Remedy]:
                 "spec": spec,
             }
             changes.append(create(manifest, f"create claim {pod.namespace}/{name}"))
-    if changes:
-        yield remedy("create the claims that the pod waits for", *changes)
+    yield remedy("create the claims that the pod waits for", *changes)
 
 
 def _given_back(claim: ResourceClaim) -> ObjectChange:
@@ -135,16 +133,13 @@ def _free_devices(ask: Ask, own: list[ResourceClaim]) -> Iterator[Remedy]:
         for claim in ask.view.cluster.list("ResourceClaim")
         if claim.allocation is not None and claim.key not in keys
     ]
-    for claim in others[:MOST_CLAIMS]:
-        change = delete(claim, f"delete claim {claim.key}, which frees its devices")
+    changes = [delete(c, f"delete claim {c.key}, which frees its devices") for c in others]
+    for change in changes[:MOST_CLAIMS]:
         if ask.helps([change]):
             yield remedy(change.text, change)
             return
     if 1 < len(others) <= MOST_CLAIMS:
-        yield remedy(
-            "free the devices of other claims",
-            *[delete(c, f"delete claim {c.key}, which frees its devices") for c in others],
-        )
+        yield remedy("free the devices of other claims", *changes)
 
 
 def _without_claims(ask: Ask) -> Iterator[Remedy]:
@@ -159,5 +154,4 @@ def _without_claims(ask: Ask) -> Iterator[Remedy]:
             if may_stand_for_devices(name):
                 path = pointer("spec", "containers", i, "resources", "requests", name)
                 changes.append(remove(pod, path, quantity, f"drop {name}"))
-    if changes:
-        yield last_resort("drop the devices", *changes)
+    yield last_resort("drop the devices", *changes)

@@ -9,7 +9,7 @@ from ...api.node import Node
 from ...api.selectors import NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement, parse_integer
 from ...api.taints import HARD_EFFECTS, Taint, tolerated
 from ..manifest_changes import ObjectChange, pointer
-from .proposal import Ask, Remedy, add, last_resort, plain, put, remedy, remove, replace
+from .proposal import Ask, Remedy, add, in_words, last_resort, plain, put, remedy, remove, replace
 
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
 PLACES = frozenset({"hostname", "region", "zone"})
@@ -138,8 +138,7 @@ def _label_node(ask: Ask) -> Iterator[Remedy]:
                 found.append(labels)
     found.sort(key=len)
     for labels in found[:3]:
-        changes = label_changes(node, labels)
-        yield remedy(", ".join(change.text for change in changes), *changes)
+        yield in_words(label_changes(node, labels))
 
 
 def _options(
@@ -235,8 +234,7 @@ def _change_pod(ask: Ask) -> Iterator[Remedy]:
                 changes.append(replace(pod, path, value, now, text))
     required = pod.spec.required_node_selector
     if required is None or required.matches(labels, ask.node.name):
-        if changes:
-            yield remedy("select the node by its labels", *changes)
+        yield remedy("select the node by its labels", *changes)
         return
     terms = sorted(enumerate(required.terms), key=lambda t: _misses(t[1], ask.node))
     for i, term in terms[:2]:
@@ -287,8 +285,7 @@ def _drop_affinity(ask: Ask) -> Iterator[Remedy]:
         if ask.node.labels.get(key) != value:
             text = f"no longer select {key}={value}"
             changes.append(remove(pod, pointer("spec", "nodeSelector", key), value, text))
-    if changes:
-        yield last_resort("drop what the pod asks of nodes", *changes)
+    yield last_resort("drop what the pod asks of nodes", *changes)
 
 
 def lift_gates(ask: Ask) -> Iterator[Remedy]:

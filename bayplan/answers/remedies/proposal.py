@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,6 +17,9 @@ from ...trials import TrialCluster
 from ..manifest_changes import ChangeKind, ObjectChange, ObjectRef
 from ..situation import Refused, Situation
 
+T = TypeVar("T")
+MOST_PODS = 24
+"""Maximum number of pods that leave for one."""
 GIVING_UP = 4
 """Cost of dropping a requirement of the pod, in number of other changes."""
 
@@ -82,13 +85,49 @@ def importance(pod: Pod) -> tuple[bool, int, str]:
 
 
 def remedy(goal: str, *changes: ObjectChange) -> Remedy:
-    """A proposal with a goal and its changes."""
+    """A proposal with a goal and its changes; one without changes is left aside."""
     return Remedy(goal, changes)
 
 
 def last_resort(goal: str, *changes: ObjectChange) -> Remedy:
     """A proposal that drops one of the pod's requirements."""
     return Remedy(goal, changes, GIVING_UP)
+
+
+def in_words(changes: Sequence[ObjectChange]) -> Remedy:
+    """A proposal whose goal is its changes."""
+    return remedy(", ".join(change.text for change in changes), *changes)
+
+
+def leaving(goal: str, pods: Sequence[Pod], why: str = "", most: int = MOST_PODS) -> Remedy:
+    """A proposal that these pods leave their nodes; without changes, and so none, where they are too many."""
+    return remedy(goal, *[delete_pod(pod, why) for pod in (pods if len(pods) <= most else ())])
+
+
+def smallest(is_enough: Callable[[int], bool], low: int, high: int) -> int:
+    """The smallest number above `low`, which is not enough, up to `high`, which is."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
+def necessary(changes: Sequence[T], is_enough: Callable[[Sequence[T]], bool]) -> list[T]:
+    """The changes that are enough together, without those that can be left out; the last are left out first."""
+    needed = list(changes)
+    for change in reversed(changes):
+        rest = [other for other in needed if other is not change]
+        if rest and is_enough(rest):
+            needed = rest
+    return needed
+
+
+def placed_pods(view: TrialCluster) -> Iterator[tuple[Node, Pod]]:
+    """Every pod on a node, with the node."""
+    for row, node in enumerate(view.table.nodes):
+        if node is not None:
+            for pod in view.table.pods[row].values():
+                yield node, pod
 
 
 def add(obj: ClusterObject, path: str, to: Any, text: str = "") -> ObjectChange:

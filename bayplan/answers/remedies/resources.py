@@ -8,12 +8,21 @@ from ...api.pod import Pod
 from ...api.resources import PODS, to_unit
 from ...api.text.quantity import format_quantity, parse_quantity
 from ..manifest_changes import ObjectChange, pointer
-from .proposal import Ask, Remedy, delete_pod, last_resort, put, remedy, remove, replace
+from .proposal import (
+    MOST_PODS,
+    Ask,
+    Remedy,
+    delete_pod,
+    last_resort,
+    leaving,
+    put,
+    remedy,
+    remove,
+    replace,
+)
 
 TOO_MANY_PODS = "Too many pods"
 INSUFFICIENT = "Insufficient "
-MOST_PODS = 24
-"""Maximum number of pods to remove for one."""
 
 
 def make_room(ask: Ask) -> Iterator[Remedy]:
@@ -49,14 +58,12 @@ def _missing(ask: Ask) -> dict[str, int]:
 def written(amounts: Mapping[str, int]) -> str:
     """`300m cpu and 1Gi memory`."""
     parts = [
-        f"{amount} pod{'s' * (amount != 1)}" if name == PODS else f"{_amount(amount, name)} {name}"
+        f"{amount} pod{'s' * (amount != 1)}"
+        if name == PODS
+        else f"{format_quantity(amount, name)} {name}"
         for name, amount in amounts.items()
     ]
     return " and ".join(parts)
-
-
-def _amount(amount: int, name: str) -> str:
-    return format_quantity(amount, name)
 
 
 def _gives(pod: Pod, name: str) -> int:
@@ -109,15 +116,18 @@ def _larger_node(ask: Ask, missing: Mapping[str, int]) -> Remedy:
     node, changes = ask.node, list[ObjectChange]()
     goal = f"{written(missing)} more on {node.name}"
     if node.allocatable == node.capacity:  # the manifest may have no allocatable
-        before = {n: _amount(a, n) for n, a in node.allocatable.items()}
-        to = {n: _amount(node.allocatable.get(n, 0) + a, n) for n, a in missing.items()}
+        before = {n: format_quantity(a, n) for n, a in node.allocatable.items()}
+        to = {n: format_quantity(node.allocatable.get(n, 0) + a, n) for n, a in missing.items()}
         text = " and ".join(f"raise {name} on {node.name} to {much}" for name, much in to.items())
         path = pointer("status", "allocatable")
         return remedy(goal, replace(node, path, before, before | to, text))
     for name, amount in missing.items():
         have = node.allocatable.get(name)
-        path, much = pointer("status", "allocatable", name), _amount((have or 0) + amount, name)
-        known = None if have is None else _amount(have, name)
+        path, much = (
+            pointer("status", "allocatable", name),
+            format_quantity((have or 0) + amount, name),
+        )
+        known = None if have is None else format_quantity(have, name)
         changes.append(put(node, path, known, much, f"raise {name} on {node.name} to {much}"))
     return remedy(goal, *changes)
 
@@ -138,7 +148,7 @@ def _smaller_pod(ask: Ask, missing: Mapping[str, int]) -> Iterator[Remedy]:
             return
         container = (pod.spec.containers or ())[i]
         path = pointer("spec", "containers", i, "resources", "requests", name)
-        to = _amount(most - amount, name)
+        to = format_quantity(most - amount, name)
         text = f"request {to} {name} instead of {container.requests[name]}"
         changes.append(replace(pod, path, container.requests[name], to, text))
     yield remedy(f"request {written(missing)} less", *changes)
@@ -163,10 +173,8 @@ def free_ports(ask: Ask) -> Iterator[Remedy]:
             }
         )
     )
-    yield remedy(
-        f"free host port {ports} on {ask.node.name}",
-        *[delete_pod(pod, f"has host port {ports}") for pod in holders],
-    )
+    goal = f"free host port {ports} on {ask.node.name}"
+    yield leaving(goal, holders, f"has host port {ports}", len(holders))
     changes = []
     for field, containers in (
         ("containers", ask.pod.spec.containers),

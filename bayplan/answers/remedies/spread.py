@@ -15,11 +15,15 @@ from .proposal import (
     add,
     delete_pod,
     importance,
+    in_words,
     last_resort,
+    leaving,
+    placed_pods,
     plain,
     put,
     remedy,
     replace,
+    smallest,
 )
 
 MOST_PODS = 64
@@ -82,8 +86,7 @@ def _label_node(ask: Ask, hard: Sequence[Numbered]) -> Iterator[Remedy]:
             }
             values = [*sorted(known), *values]
             labels[key] = values[min(n, len(values) - 1)]
-        changes = label_changes(ask.node, labels)
-        yield remedy(", ".join(change.text for change in changes), *changes)
+        yield in_words(label_changes(ask.node, labels))
 
 
 def _leave_out_closed(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:
@@ -120,14 +123,9 @@ def _allow_skew(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:
             low, high = high, high * 2
             if high > 2**30:
                 return
-        while high - low > 1:
-            middle = (low + high) // 2
-            if ask.helps([*others, skewed(middle)]):
-                high = middle
-            else:
-                low = middle
-        changes.append(skewed(high))
-    yield remedy(", ".join(change.text for change in changes), *changes)
+        enough = smallest(lambda n, of=others, to=skewed: ask.helps([*of, to(n)]), low, high)  # type: ignore[misc]  # mypy: default of a lambda
+        changes.append(skewed(enough))
+    yield in_words(changes)
 
 
 def _move_pods(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:
@@ -146,16 +144,10 @@ def _move_pods(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:
 
         if not pods or not leaves(len(pods)):
             return
-        low, high = 0, len(pods)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if leaves(middle) else (middle, high)
-        going |= {pod.uid: pod for pod in pods[:high]}
+        going |= {pod.uid: pod for pod in pods[: smallest(leaves, 0, len(pods))]}
         domains.append(f"{key}={ask.node.labels[key]}")
     number = "a pod" if len(going) == 1 else f"{len(going)} pods"
-    yield remedy(
-        f"move {number} out of {', '.join(domains)}", *[delete_pod(pod) for pod in going.values()]
-    )
+    yield leaving(f"move {number} out of {', '.join(domains)}", [*going.values()], most=len(going))
 
 
 def _pods_in_domain(ask: Ask, constraint: TopologySpreadConstraint) -> list[Pod]:
@@ -176,21 +168,20 @@ def _counted(
     view: TrialCluster, pod: Pod, constraint: TopologySpreadConstraint, only: str | None = None
 ) -> Iterator[tuple[str, Pod]]:
     """The pods that the constraint counts, with their domains; `only` those of one domain."""
-    selector, key, table = constraint.label_selector, constraint.topology_key, view.table
+    selector, key = constraint.label_selector, constraint.topology_key
     if selector is None:
         return
     keys = constraint.match_label_keys or ()
     same = {key: pod.labels[key] for key in keys if key in pod.labels}
-    for row, node in enumerate(table.nodes):
-        if node is None or key not in node.labels or only not in (None, node.labels[key]):
-            continue
-        for other in table.pods[row].values():
-            if (
-                other.namespace == pod.namespace
-                and selector.matches(other.labels)
-                and all(other.labels.get(k) == v for k, v in same.items())
-            ):
-                yield node.labels[key], other
+    for node, other in placed_pods(view):
+        if (
+            key in node.labels
+            and only in (None, node.labels[key])
+            and other.namespace == pod.namespace
+            and selector.matches(other.labels)
+            and all(other.labels.get(k) == v for k, v in same.items())
+        ):
+            yield node.labels[key], other
 
 
 def _own_instead_of_default(ask: Ask) -> Iterator[Remedy]:

@@ -17,14 +17,17 @@ from .proposal import (
     Remedy,
     add,
     create,
-    delete_pod,
+    in_words,
     last_resort,
+    leaving,
     owner_reference,
+    placed_pods,
     plain,
     put,
     remedy,
     remove,
     replace,
+    smallest,
 )
 
 ZONE_LABELS = (
@@ -33,7 +36,6 @@ ZONE_LABELS = (
     "failure-domain.beta.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region",
 )
-MOST_PODS = 24
 CLOUD_LIMITS = {
     "EBSLimits": "attachable-volumes-aws-ebs",
     "GCEPDLimits": "attachable-volumes-gce-pd",
@@ -48,22 +50,14 @@ def free_volumes(ask: Ask) -> Iterator[Remedy]:
     claims = {name for _, name in _claims(ask.pod)}
     users = [
         pod
-        for pods in ask.view.table.pods
-        for pod in pods.values()
+        for _, pod in placed_pods(ask.view)
         if pod.namespace == ask.pod.namespace
         and any(name in claims for _, name in _claims(pod))
         and pod.uid != ask.pod.uid
     ]
-    if users and len(users) <= MOST_PODS:
-        yield remedy(
-            "free the volume that only one pod may use",
-            *[delete_pod(pod, "uses the volume") for pod in users],
-        )
+    yield leaving("free the volume that only one pod may use", users, "uses the volume")
     here = [pod for pod in ask.pods_here() if _volumes(pod)]
-    if here and len(here) <= MOST_PODS:
-        yield remedy(
-            f"free the disk on {ask.node.name}", *[delete_pod(p, "uses the disk") for p in here]
-        )
+    yield leaving(f"free the disk on {ask.node.name}", here, "uses the disk")
     yield from _without_volumes(ask)
 
 
@@ -78,14 +72,9 @@ def raise_limits(ask: Ask) -> Iterator[Remedy]:
             if count is not None:
                 to = _least_limit(ask, csi_node, i, count, more)
                 changes.append(_limit(csi_node, i, count, to))
-        if changes:
-            yield remedy(f"a higher volume limit on {ask.node.name}", *changes)
+        yield remedy(f"a higher volume limit on {ask.node.name}", *changes)
     users = [pod for pod in ask.pods_here() if _volumes(pod)]
-    if users and len(users) <= MOST_PODS:
-        yield remedy(
-            f"detach volumes from {ask.node.name}",
-            *[delete_pod(pod, "has volumes there") for pod in users],
-        )
+    yield leaving(f"detach volumes from {ask.node.name}", users, "has volumes there")
 
 
 def _least_limit(ask: Ask, csi_node: CSINode, i: int, count: int, more: int) -> int:
@@ -96,17 +85,14 @@ def _least_limit(ask: Ask, csi_node: CSINode, i: int, count: int, more: int) -> 
         for j, driver in enumerate(csi_node.drivers)
         if j != i and (known := csi_node.limits.get(driver.name)) is not None
     ]
+
+    def is_enough(to: int) -> bool:
+        return ask.helps([*others, _limit(csi_node, i, count, to)])
+
     for extra in range(1, max(more, ROOM_FOR_ONE) + 1):
-        if ask.helps([*others, _limit(csi_node, i, count, count + extra)]):
+        if is_enough(count + extra):
             return count + extra
-    low, high = count, most
-    if not ask.helps([*others, _limit(csi_node, i, count, high)]):
-        return most
-    while high - low > 1:
-        middle = (low + high) // 2
-        enough = ask.helps([*others, _limit(csi_node, i, count, middle)])
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+    return smallest(is_enough, count, most) if is_enough(most) else most
 
 
 def _limit(csi_node: CSINode, i: int, count: int, to: int) -> ObjectChange:
@@ -134,16 +120,15 @@ def repair_claims(ask: Ask) -> Iterator[Remedy]:
     """Make the volumes reachable from the node, provide new ones, or drop the pod's volumes."""
     classes = list(_missing_classes(ask))
     if classes:
-        yield remedy(", ".join(change.text for change in classes), *classes)
+        yield in_words(classes)
         if not ask.helps(classes):  # another claim is at fault, too
             yield from _without_volumes(ask)
         return
     yield from _label_node(ask)
     yield from _more_storage(ask)
     changes = list(_bound_claims(ask))
-    if changes:
-        names = ", ".join(dict.fromkeys(name for _, name in _claims(ask.pod)))
-        yield remedy(f"volumes for {names} that {ask.node.name} can reach", *changes)
+    names = ", ".join(dict.fromkeys(name for _, name in _claims(ask.pod)))
+    yield remedy(f"volumes for {names} that {ask.node.name} can reach", *changes)
     yield from _without_volumes(ask)
 
 
@@ -174,8 +159,7 @@ def _label_node(ask: Ask) -> Iterator[Remedy]:
             requirements += terms[0].expressions if terms else ()
     labels = labels_meeting(requirements, ask.node.labels)
     if labels and not any(map(is_place, labels)):
-        changes = label_changes(ask.node, labels)
-        yield remedy(", ".join(change.text for change in changes), *changes)
+        yield in_words(label_changes(ask.node, labels))
 
 
 def _more_storage(ask: Ask) -> Iterator[Remedy]:
@@ -201,8 +185,7 @@ def _more_storage(ask: Ask) -> Iterator[Remedy]:
                     if value is not None or (field == "capacity" and not changes):
                         text = f"{to} of {capacity.storage_class_name} for {ask.node.name}"
                         changes.append(put(capacity, pointer(field), value, to, text))
-    if changes:
-        yield remedy(f"more free storage for {ask.node.name}", *changes)
+    yield remedy(f"more free storage for {ask.node.name}", *changes)
 
 
 def _missing_classes(ask: Ask) -> Iterator[ObjectChange]:
@@ -368,5 +351,4 @@ def _without_volumes(ask: Ask) -> Iterator[Remedy]:
         )
         for i, volume in reversed(list(enumerate(volumes)))
     ]
-    if changes:
-        yield last_resort("take the volumes from the pod", *changes)
+    yield last_resort("take the volumes from the pod", *changes)
