@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...api.own_documents import API_VERSION
 from ...errors import InputError
 from ..options.option_groups import argument, option
-from ..render.consoles import stderr_console
+from ..render.consoles import say, stderr_console
 from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form
 from .cluster_entries import (
     DEFAULT_NAME,
@@ -58,11 +58,9 @@ def _described(entry: ClusterEntry) -> dict[str, Any]:
 def _print_table(console: Console, found: list[ClusterEntry]) -> None:
     from ..render.table_layout import Listing, show_listing
 
-    table = Listing(("NAME", "SERVER", "NODES", "PID", "STARTED", "KUBECONFIG"))
-    for entry in found:
-        row = (entry.name, entry.server, str(entry.nodes), str(entry.pid), entry.started)
-        table.add(*row, entry.kubeconfig)
-    show_listing(console, table)
+    heads = ("NAME", "SERVER", "NODES", "PID", "STARTED", "KUBECONFIG")
+    rows = [[str(getattr(entry, head.lower())) for head in heads] for entry in found]
+    show_listing(console, Listing(heads, rows))
 
 
 PATIENCE_S = 30.0
@@ -104,7 +102,7 @@ def _end(entry: ClusterEntry) -> None:
     """Stop the cluster's process, and wait; one that was killed leaves its entry, which is removed."""
     if not entry.is_running():
         remove_entry(entry)
-        _say(f"{entry.name}: its process has ended before; removed what it left")
+        say(stderr_console(), f"{entry.name}: its process has ended before; removed what it left")
         return
     os.kill(entry.pid, signal.SIGTERM)
     end = time.monotonic() + PATIENCE_S
@@ -114,8 +112,4 @@ def _end(entry: ClusterEntry) -> None:
             raise InputError(f"{entry.name}: {expected}; got one that still runs")
         time.sleep(PAUSE_S)
     remove_entry(entry)
-    _say(f"{entry.name}: ended")
-
-
-def _say(text: str) -> None:
-    stderr_console().print(text, markup=False, highlight=False, soft_wrap=True)
+    say(stderr_console(), f"{entry.name}: ended")

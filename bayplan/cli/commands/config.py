@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +23,7 @@ from ..options.config_options import (
     source_name,
 )
 from ..options.option_groups import argument, option
-from ..render.consoles import stderr_console
+from ..render.consoles import print_notes
 from ..render.plain_data import REPORT_FORM, ReportForm, print_in_form, print_yaml_document
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def show(
         lambda: effective_document(effective),
         lambda console: _print_tables(console, effective),
     )
-    _print_notes(effective.reading.notes)
+    print_notes(effective.reading.notes)
 
 
 @app.command(short_help="Name all problems of configuration files.")
@@ -112,8 +111,8 @@ def check(
         else:
             print(f"{source_name(path)}: good")
             notes = (*reading.notes, *notes_on_plugins(reading.config, plugin_files, gates))
-            _print_notes([f"{source_name(path)}: {note}" for note in notes])
-    _print_notes([*metric_notes(DEFAULT_RELEASE, gates.release)])
+            print_notes([f"{source_name(path)}: {note}" for note in notes])
+    print_notes([*metric_notes(DEFAULT_RELEASE, gates.release)])
     if faulty:
         raise typer.Exit(BAD_INPUT)
 
@@ -145,7 +144,7 @@ def convert(
     )
     converted = convert_config(reading, expanded)
     print_yaml_document(converted.document)
-    _print_notes(converted.notes)
+    print_notes(converted.notes)
 
 
 def effective_document(effective: Effective) -> dict[str, Any]:
@@ -222,21 +221,20 @@ def _print_tables(console: Console, effective: Effective) -> None:
 def _settings_table(configuration: dict[str, Any]) -> Listing:
     from ..render.table_layout import Listing
 
-    table = Listing(("SETTING", "VALUE"), text=("VALUE",))
-    for name, value in _flat(configuration):
-        if not name.startswith(("profiles", "extenders")):
-            table.add(name, _shown(value))
-    return table
+    rows = ((name, _shown(value)) for name, value in _flat(configuration))
+    shown = (row for row in rows if not row[0].startswith(("profiles", "extenders")))
+    return Listing(("SETTING", "VALUE"), shown, text=("VALUE",))
 
 
 def _plugins_table(plugins: dict[str, Any]) -> Listing:
     from ..render.table_layout import Listing
 
-    table = Listing(("POINT", "PLUGIN", "WEIGHT"))
-    for point, refs in plugins.items():
-        for i, ref in enumerate(refs):
-            table.add(point if i == 0 else "", ref["name"], str(ref.get("weight", "")))
-    return table
+    rows = (
+        (point if i == 0 else "", ref["name"], str(ref.get("weight", "")))
+        for point, refs in plugins.items()
+        for i, ref in enumerate(refs)
+    )
+    return Listing(("POINT", "PLUGIN", "WEIGHT"), rows)
 
 
 def _args_table(plugin_config: dict[str, Any]) -> Listing:
@@ -272,9 +270,3 @@ def _shown(value: Any) -> str:
             return ""
         case _:
             return str(value)
-
-
-def _print_notes(notes: Sequence[str]) -> None:
-    console = stderr_console()
-    for note in notes:
-        console.print(f"note: {note}", style="dim", markup=False, soft_wrap=True)

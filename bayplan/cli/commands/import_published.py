@@ -20,7 +20,7 @@ from ..options.option_groups import (
     with_default,
 )
 from ..options.output_files import STDOUT, whole_target
-from ..render.consoles import stderr_console
+from ..render.consoles import print_notes, say, stderr_console
 
 LINES_ENDING = ".jsonl"
 
@@ -42,13 +42,7 @@ def write_objects(to: str, objects: Iterable[dict[str, Any]]) -> None:
     is_lines = to.removesuffix(".gz").endswith(LINES_ENDING)
     with whole_target("--to", Path(to)) as file:
         count = write_lines(file, objects) if is_lines else write_list(file, objects)
-    stderr_console().print(f"{to}: {count:,} objects", style="dim", markup=False, soft_wrap=True)
-
-
-def print_trace_notes(notes: Iterable[str]) -> None:
-    """Print remarks on the import to standard error."""
-    for note in dict.fromkeys(notes):
-        stderr_console().print(f"note: {note}", style="dim", markup=False, soft_wrap=True)
+    say(stderr_console(), f"{to}: {count:,} objects", "dim")
 
 
 if TYPE_CHECKING:
@@ -121,7 +115,7 @@ def imports_trace(command: Callable[..., Trace]) -> Callable[..., None]:
         options = ImportOptions(**{each.name: given.pop(each.name) for each in SHARED})
         trace = command(options, **given)
         write_objects(options.to, with_pod_limit(trace.objects(), options.pods_per_node))
-        print_trace_notes(trace.notes)
+        print_notes(dict.fromkeys(trace.notes))
 
     show_options(run, [*parameters_of(command)[1:], *SHARED])
     return takes_input_limit(run)

@@ -13,8 +13,9 @@ from ..command_table import CommandApp
 from ..options.input_options import takes_input_limit
 from ..options.option_groups import argument, option
 from ..options.output_files import STDOUT, whole_target
+from ..render.consoles import print_notes
 from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form
-from .import_published import POD_LIMIT, PUBLISHED, TO, print_trace_notes, write_objects
+from .import_published import POD_LIMIT, PUBLISHED, TO, write_objects
 from .trace_simulate import simulate_trace
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def import_csv(
     write_objects(to, read_own_tables(nodes, pods, columns, pods_per_node or MAX_PODS))
     if columns.unused:
         names = ", ".join(sorted(columns.unused))
-        print_trace_notes([f"columns that are no field were left out: {names}"])
+        print_notes([f"columns that are no field were left out: {names}"])
 
 
 @takes_input_limit

@@ -13,11 +13,12 @@ import typer
 
 from ...choices import PLAN_SEEDS, PLAN_TIME_LIMIT_S, SURVIVE, expect_choice
 from ...errors import InputError
-from ..options.autoscaler_options import INSTANCE_TYPES, print_notes, read_table
+from ..options.autoscaler_options import INSTANCE_TYPES, read_table
 from ..options.option_groups import completing, option, option_group, takes_options
 from ..options.scheduler_options import PENDING, Question, takes_cluster
 from ..options.usage_options import USAGE, read_measured
 from ..render.answer_output import print_answer
+from ..render.consoles import print_notes
 from ..render.plain_data import ANSWER_FORM, AnswerForm
 from ..render.progress_bar import progress_bar
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ...scheduler import PluginDescription
-    from ..render.table_layout import Listing
 
 
 def plugins(
@@ -77,6 +76,7 @@ def _document(described: tuple[PluginDescription, ...]) -> dict[str, Any]:
 def _print_table(console: Console, described: tuple[PluginDescription, ...], *, wide: bool) -> None:
     import msgspec
 
+    from ...scheduler import Reason
     from ..render.table_layout import Listing, show_listing
 
     more = ("JUDGED", "WOULD BE FASTER", "ARGS") if wide else ()
@@ -96,15 +96,5 @@ def _print_table(console: Console, described: tuple[PluginDescription, ...], *, 
     show_listing(console, table)
     if wide:
         console.print()
-        show_listing(console, _reasons())
-
-
-def _reasons() -> Listing:
-    """When all plugins are called for a pod, on all nodes."""
-    from ...scheduler import Reason
-    from ..render.table_layout import Listing
-
-    table = Listing(("REASON", "ALL PLUGINS ARE CALLED FOR A POD WHEN"))
-    for reason in Reason:
-        table.add(reason.label, reason.when)
-    return table
+        reasons = ((reason.label, reason.when) for reason in Reason)
+        show_listing(console, Listing(("REASON", "ALL PLUGINS ARE CALLED FOR A POD WHEN"), reasons))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...api.own_documents import API_VERSION
 from ..command_table import CommandApp
-from ..options.autoscaler_options import INSTANCE_TYPES, print_notes, read_table
+from ..options.autoscaler_options import INSTANCE_TYPES, read_table
 from ..options.input_options import takes_input_limit
 from ..options.option_groups import argument
+from ..render.consoles import print_notes
 from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form
 
 if TYPE_CHECKING:

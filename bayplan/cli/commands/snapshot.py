@@ -13,7 +13,7 @@ from ..options.cluster_options import CONTEXT, KUBECONFIG, chosen_cluster
 from ..options.option_groups import option, option_group, takes_options
 from ..options.output_files import write_whole
 from ..options.scheduler_options import RECURSIVE, reading_files
-from ..render.consoles import stderr_console
+from ..render.consoles import note
 from ..render.plain_data import cluster_pieces, form_of
 from ..render.progress_bar import progress_bar
 
@@ -92,8 +92,7 @@ def snapshot(options: SnapshotOptions) -> None:
         for piece in pieces:
             sys.stdout.buffer.write(piece.encode() if isinstance(piece, str) else piece)
     if namespace:
-        note = "note: pods of other namespaces are left out, so nodes look emptier than they are"
-        stderr_console().print(note, style="dim", markup=False, soft_wrap=True)
+        note("pods of other namespaces are left out, so nodes look emptier than they are")
 
 
 def _objects(options: SnapshotOptions) -> tuple[str, Sequence[Any]]:

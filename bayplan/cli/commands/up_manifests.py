@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...api.pod_stages import StageRule
 from ...errors import InputError
 from ...manifests.stage_documents import check_annotations, is_stages, read_stages
-from ..options.autoscaler_options import print_notes
 from ..options.scheduler_options import warn
+from ..render.consoles import print_notes
 
 if TYPE_CHECKING:
     from ...apiserver import ApiServer, NodeModel

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...api.text.durations import EXPECTED
 from ...choices import AUTOSCALERS, EXPANDERS, expect_choice
 from ...errors import InputError
-from ..render.consoles import stderr_console
+from ..render.consoles import print_notes
 from .input_options import parse_seconds
 from .option_groups import completing, option, option_group
 
@@ -156,9 +156,3 @@ def read_table(path: Path | None) -> InstanceTable:
     from ...planning import InstanceTable, read_instance_table
 
     return read_instance_table(path) if path is not None else InstanceTable()
-
-
-def print_notes(notes: Iterable[str]) -> None:
-    """Print notes on standard error, such as parts of documents that are not modelled."""
-    for note in notes:
-        stderr_console().print(f"note: {note}", style="dim", markup=False, soft_wrap=True)

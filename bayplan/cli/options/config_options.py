@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...choices import PROVIDER_NAMES
 from ...errors import ConfigError
-from ..render.consoles import stderr_console
+from ..render.consoles import note
 from .option_groups import completing, option
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def read_gates(feature_gates: str, kubernetes_version: str = "") -> FeatureGates
 def warn_once(text: str) -> None:
     """Print a warning, if there is one, on standard error."""
     if text:
-        stderr_console().print(f"warning: {text}", style="yellow", markup=False, soft_wrap=True)
+        note(text, "warning", "yellow")
 
 
 def read_configuration(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from ...errors import InputError
-from ..render.consoles import stderr_console
+from ..render.consoles import note
 from ..render.progress_bar import progress_bar
 from .cluster_options import (
     CLUSTER_DEFAULTS,
@@ -242,8 +242,8 @@ def read_scheduler_and_cluster(
     if reading.is_live:
         from ...doctor.checks import short_note
 
-        if note := short_note(reading.manifests.objects, settings):
-            _note(note)
+        if text := short_note(reading.manifests.objects, settings):
+            note(text)
     return settings, reading
 
 
@@ -253,9 +253,7 @@ def note_recorded(reading: ClusterReading, settings: Settings) -> None:
 
     is_told = reading.is_live or not reading.version
     if not is_told and settings.release is not DEFAULT_RELEASE:
-        _note(
-            f"decisions are those of {settings.release.patch}: the files are of {reading.version}"
-        )
+        note(f"decisions are those of {settings.release.patch}: the files are of {reading.version}")
 
 
 @contextmanager
@@ -327,7 +325,7 @@ def _read_live(kubeconfig: Path | None, context: str | None) -> LiveObjects:
         live = read_live(kubeconfig, context, on_kind=on_kind)
     name = f"context {live.context}" if live.context else "service account"
     version = f", Kubernetes {live.version}" if live.version else ""
-    _note(f"asked the cluster at {live.server} ({name}){version}")
+    note(f"asked the cluster at {live.server} ({name}){version}")
     return live
 
 
@@ -344,8 +342,8 @@ def read_files(paths: Sequence[Path], strict: bool) -> Manifests:
         manifests = read_manifests(paths, on_bytes)
     warn(manifests.remarks, strict)
     _note_unused(manifests.unused)
-    for note in manifests.notes:
-        _note(note)
+    for text in manifests.notes:
+        note(text)
     return manifests
 
 
@@ -354,7 +352,7 @@ def warn(remarks: Sequence[str], strict: bool) -> None:
     if remarks and strict:
         raise InputError("\n".join(remarks))
     for line in remarks:
-        stderr_console().print(f"warning: {line}", style="yellow", markup=False, soft_wrap=True)
+        note(line, "warning", "yellow")
 
 
 SHARED = {parameter.name: parameter for parameter in parameters_of(QuestionOptions)}
@@ -369,13 +367,13 @@ def _note_unused(unused: Mapping[str, int]) -> None:
     if others:
         total = sum(others.values())
         objects = "1 object has" if total == 1 else f"{total:,} objects have"
-        _note(f"{objects} no bearing on scheduling: {_counted(others)}")
+        note(f"{objects} no bearing on scheduling: {_counted(others)}")
     if custom:
         total = sum(custom.values())
         objects = f"{total:,} objects of custom kinds are not simulated, nor pods of their"
         if total == 1:
             objects = "1 object of a custom kind is not simulated, nor pods of its"
-        _note(f"{objects} controller{'' if total == 1 else 's'}: {_counted(custom)}")
+        note(f"{objects} controller{'' if total == 1 else 's'}: {_counted(custom)}")
 
 
 def _counted(counts: Mapping[str, int]) -> str:
@@ -386,20 +384,16 @@ def note_groups(manifests: Manifests, *schedulers: Settings) -> None:
     """Say on standard error which PodGroups, or which of their fields, have no effect with these feature gates."""
     from ...sim.settings import ignored_groups
 
-    for note in dict.fromkeys(ignored_groups(manifests.objects, each) for each in schedulers):
-        if note:
-            _note(note)
+    for text in dict.fromkeys(ignored_groups(manifests.objects, each) for each in schedulers):
+        if text:
+            note(text)
 
 
 def _note_present(pods: Sequence[Pod]) -> None:
     """Say on standard error which pods were not added."""
     if len(pods) == 1:
-        _note(f"pod {pods[0].key} is in the cluster already and stays as it is there")
+        note(f"pod {pods[0].key} is in the cluster already and stays as it is there")
     elif pods:
-        _note(
+        note(
             f"{len(pods):,} pods, such as {pods[0].key}, are in the cluster already and stay as they are there"
         )
-
-
-def _note(text: str) -> None:
-    stderr_console().print(f"note: {text}", style="dim", markup=False, soft_wrap=True)

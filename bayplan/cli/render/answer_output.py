@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ...api.own_documents import API_VERSION
+from .consoles import say
 from .plain_data import AnswerForm, print_in_form, with_remarks
 
 if TYPE_CHECKING:
@@ -58,21 +59,21 @@ def print_usage(console: Console, usage: UseAgainstRequests) -> None:
     numbers = ("REQUESTED", "USED", "OF")
     table = Listing(("RESOURCE", *numbers), right=numbers)
     for one in usage.totals:
-        shares = [
-            f"{amount(value, one.resource)} ({100 * value / one.allocatable:.0f}%)"
-            if one.allocatable
-            else amount(value, one.resource)
-            for value in (one.requested, one.used)
-        ]
-        table.add(one.resource, *shares, amount(one.allocatable, one.resource))
+        shown, *values = (
+            amount(value, one.resource) for value in (one.allocatable, one.requested, one.used)
+        )
+        if one.allocatable:
+            shares = (value / one.allocatable for value in (one.requested, one.used))
+            values = [f"{v} ({100 * s:.0f}%)" for v, s in zip(values, shares, strict=True)]
+        table.add(one.resource, *values, shown)
     console.print()
-    section(console, table)
+    section(console, table, even_empty=True)
     if usage.measured < usage.pods:
         rest = usage.pods - usage.measured
         text = f"{rest:,} of {usage.pods:,} {usage.noun} were not measured; they count with their requests"
-        console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+        say(console, text, "dim")
     if usage.conclusion:
-        console.print(usage.conclusion, markup=False, highlight=False, soft_wrap=True)
+        say(console, usage.conclusion)
 
 
 def is_whole(everything: bool, form: AnswerForm, console: Console) -> bool:
@@ -90,4 +91,4 @@ def print_settlement(console: Console, settled: Settlement | None) -> None:
 def print_notices(console: Console, notices: Iterable[str]) -> None:
     """Print the notes beside an answer, a line for each."""
     for line in notices:
-        console.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+        say(console, line, "yellow")

@@ -12,7 +12,7 @@ from ...answers.rebalance import Move, RebalancePlan
 from ...answers.rightsizing import Rightsizing
 from ...choices import Objective
 from .cluster_totals import render_totals
-from .consoles import conclude
+from .consoles import conclude, say
 from .node_names import NodeNames
 from .table_layout import Listing
 from .tables import count, hint, section
@@ -25,11 +25,21 @@ def render_capacity(console: Console, answer: Capacity, everything: bool = False
     section(console, _kind_table(answer))
     histogram = list(answer.histogram().items())
     shown = histogram if everything else histogram[:MAX_ROWS]
-    section(console, _histogram_table(shown))
+    rows = [(f"{number:,}", f"{nodes:,}") for number, nodes in shown]
+    headings = ("MORE PODS", "ON NODES")
+    section(console, Listing(headings, rows, right=headings), even_empty=True)
     hint(console, len(histogram) - len(shown), "row")
     render_totals(console, answer.totals, wide=True)
     if answer.first_refused:
-        section(console, _refusal_table(answer))
+        is_mix = len(answer.kinds) > 1
+        refusals = [
+            (f"{nodes:,}", f"{kind.name}: {reason}" if is_mix else reason)
+            for kind in answer.kinds
+            for reason, nodes in kind.refusals.most_common()
+        ]
+        heads = ("NODES", "REFUSE ONE MORE")
+        table = Listing(heads, refusals, right=heads[:1], text=heads[1:])
+        section(console, table, even_empty=True)
         for kind in answer.kinds:
             if kind.members and kind.message:
                 console.print(Text(f"one more {kind.name}: {kind.message}"))
@@ -37,24 +47,22 @@ def render_capacity(console: Console, answer: Capacity, everything: bool = False
 
 
 def summary(answer: Capacity) -> Text:
-    """`40 more pods fit; cpu runs out first`."""
-    fits = answer.fits
-    if all(kind.members for kind in answer.kinds):
-        return _group_summary(answer)
-    at_least = "at least " if answer.is_limited else ""
-    text = f"{at_least}{fits:,} more {'pod fits' if fits == 1 else 'pods fit'}"
-    if len(answer.kinds) > 1:
+    """`40 more pods fit; cpu runs out first`, or `4 more pod groups fit, 12 pods; cpu runs out first`."""
+    has_groups = all(kind.members for kind in answer.kinds)
+    fits = sum(kind.fits for kind in answer.kinds) if has_groups else answer.fits
+    noun, at_least = "pod group" if has_groups else "pod", "at least " if answer.is_limited else ""
+    text = f"{at_least}{fits:,} more {f'{noun} fits' if fits == 1 else f'{noun}s fit'}"
+    if has_groups:
+        text += f", {count(answer.fits, 'pod')}"
+    elif len(answer.kinds) > 1:
         text += f", {count(answer.rounds, 'time')} the mix"
     if answer.is_limited:
         text += " (the limit)"
     elif answer.bottleneck:
         text += f"; {answer.bottleneck} runs out first"
-    elif answer.obstacle:
-        text += f"; {answer.obstacle}"
-    elif refused := _refused_outright(answer):
-        text += f"; {refused}"
-    elif answer.first_refused:
-        text += "; no resource runs out: nodes refuse for other reasons"
+    elif not has_groups and answer.first_refused:
+        rest = "no resource runs out: nodes refuse for other reasons"
+        text += f"; {answer.obstacle or _refused_outright(answer) or rest}"
     return Text(text, style="bold green" if fits else "bold yellow")
 
 
@@ -62,19 +70,6 @@ def _refused_outright(answer: Capacity) -> str:
     """The message of the copy that was refused before any node, by a limit range or a quota; empty if none was."""
     first = [kind for kind in answer.kinds if kind.name == answer.first_refused]
     return first[0].message if first and not first[0].refusals else ""
-
-
-def _group_summary(answer: Capacity) -> Text:
-    """`4 more pod groups fit, 12 pods; cpu runs out first`."""
-    groups = sum(kind.fits for kind in answer.kinds)
-    at_least = "at least " if answer.is_limited else ""
-    text = f"{at_least}{groups:,} more {'pod group fits' if groups == 1 else 'pod groups fit'}"
-    text += f", {count(answer.fits, 'pod')}"
-    if answer.is_limited:
-        text += " (the limit)"
-    elif answer.bottleneck:
-        text += f"; {answer.bottleneck} runs out first"
-    return Text(text, style="bold green" if groups else "bold yellow")
 
 
 def _kind_table(answer: Capacity) -> Listing:
@@ -94,42 +89,20 @@ def _kind_table(answer: Capacity) -> Listing:
     return table
 
 
-def _histogram_table(rows: list[tuple[int, int]]) -> Listing:
-    headings = ("MORE PODS", "ON NODES")
-    table = Listing(headings, right=headings)
-    for number, nodes in rows:
-        table.add(f"{number:,}", f"{nodes:,}")
-    return table
-
-
-def _refusal_table(answer: Capacity) -> Listing:
-    table = Listing(("NODES", "REFUSE ONE MORE"), right=("NODES",), text=("REFUSE ONE MORE",))
-    for kind in answer.kinds:
-        for reason, nodes in kind.refusals.most_common():
-            name = f"{kind.name}: " if len(answer.kinds) > 1 else ""
-            table.add(f"{nodes:,}", f"{name}{reason}")
-    return table
-
-
 def render_rightsizing(console: Console, answer: Rightsizing) -> None:
     """Print the proposals, the totals of the cluster with them, and the scheduler's result for them."""
     numbers = ("PODS", "REQUESTED", "USED", "PROPOSED", "FREES")
-    table = Listing(("WORKLOAD", "CONTAINER", "RESOURCE", *numbers), right=numbers)
-    for one in answer.proposals:
-        row = one.to_dict()
-        amounts = (row["requested"], row["used"], row["proposed"], row["frees"])
-        table.add(one.workload, one.container, one.resource, str(one.pods), *amounts)
-    if answer.proposals:
-        section(console, table)
+    rows = [[str(cell) for cell in one.to_dict().values()] for one in answer.proposals]
+    heads = ("WORKLOAD", "CONTAINER", "RESOURCE", *numbers)
+    section(console, Listing(heads, rows, right=numbers))
     render_totals(console, answer.totals)
     if answer.unmeasured:
-        text = f"{count(answer.unmeasured, 'running pod')} without a measured use"
-        console.print(text, style="dim", markup=False, highlight=False)
+        say(console, f"{count(answer.unmeasured, 'running pod')} without a measured use", "dim")
     for name in answer.displaced:
         text = f"{name} has less than its pods would request: some would have to move"
-        console.print(text, style="yellow", markup=False, highlight=False)
+        say(console, text, "yellow")
     for pod in answer.placed:
-        console.print(f"{pod} gets a node then", style="green", markup=False, highlight=False)
+        say(console, f"{pod} gets a node then", "green")
     conclude(console, Text(answer.headline(), style="bold"))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from ...sim.bench import (
     CommandRun,
@@ -104,52 +105,51 @@ def run_table(kind: type[Run], runs: Sequence[Run]) -> Listing:
     """The runs of a kind."""
     heading, name, columns = COLUMNS[kind]
     own = [run for run in runs if isinstance(run, kind)]
-    table = _table(heading, tuple(columns), own)
-    for run in own:
-        table.add(name.format(run), *(text.format(run) for text in columns.values()), *_spread(run))
-    return table
+    forms = (name, *columns.values())
+    rows = ((*(text.format(run) for text in forms), *_spread(run)) for run in own)
+    return _table(heading, tuple(columns), rows, own)
 
 
 def cache_table(runs: Sequence[PodRun]) -> Listing:
     """Caches: how often each had the answer, had none, and dropped its answers."""
-    table = _table("workload", ("cache", "hits", "misses", "drops"), runs)
-    for run in runs:
-        for name, used in run.caches.items():
-            numbers = (f"{used.hits:,}", f"{used.misses:,}", f"{used.drops:,}")
-            table.add(run.name, name, *numbers, *_spread(run))
-    return table
+    rows = (
+        (run.name, name, f"{used.hits:,}", f"{used.misses:,}", f"{used.drops:,}", *_spread(run))
+        for run in runs
+        for name, used in run.caches.items()
+    )
+    return _table("workload", ("cache", "hits", "misses", "drops"), rows, runs)
 
 
 def growth_table(growths: Sequence[Growth[PodRun]]) -> Listing:
     """Growth: the cost of a pod at each number of nodes, and the factors between."""
     sizes = sorted({run.nodes for growth in growths for run in growth.runs})
     headings = [f"µs/pod at {nodes:,}" for nodes in sizes]
-    table = _table("growth", (*headings, "× µs/pod", "× p50", "× p99", "× MiB/10k pods"))
+    figures = {
+        "× µs/pod": attrgetter("us_per_pod"),
+        "× p50": attrgetter("p50_us"),
+        "× p99": attrgetter("p99_us"),
+        "× MiB/10k pods": attrgetter("mib_per_10k_pods"),
+    }
+    rows = []
     for growth in growths:
         costs = {run.nodes: f"{run.us_per_pod:,.1f}" for run in growth.runs}
-        table.add(
-            growth.workload,
-            *(costs.get(nodes, "") for nodes in sizes),
-            _factors(growth, lambda run: run.us_per_pod),
-            _factors(growth, lambda run: run.p50_us),
-            _factors(growth, lambda run: run.p99_us),
-            _factors(growth, lambda run: run.mib_per_10k_pods),
-        )
-    return table
+        factors = (growth.factors(figure) for figure in figures.values())
+        shown = (" ".join(f"{factor:.1f}" for factor in each) for each in factors)
+        rows.append((growth.workload, *(costs.get(nodes, "") for nodes in sizes), *shown))
+    return _table("growth", (*headings, *figures), rows)
 
 
 def command_growth_table(growths: Sequence[Growth[CommandRun]]) -> Listing:
     """Growth: time and memory of a command at each number of nodes."""
     sizes = sorted({run.nodes for growth in growths for run in growth.runs})
     headings = [f"{figure} at {nodes:,}" for figure in ("CPU s", "MiB") for nodes in sizes]
-    table = _table("growth", tuple(headings))
+    rows = []
     for growth in growths:
         times = {run.nodes: f"{run.cpu_s:,.1f}" for run in growth.runs}
         peaks = {run.nodes: f"{run.peak_mib:,.0f}" for run in growth.runs}
-        table.add(
-            growth.workload, *(each.get(nodes, "") for each in (times, peaks) for nodes in sizes)
-        )
-    return table
+        figures = (each.get(nodes, "") for each in (times, peaks) for nodes in sizes)
+        rows.append((growth.workload, *figures))
+    return _table("growth", headings, rows)
 
 
 def change_table(changes: Sequence[RunComparison]) -> Listing:
@@ -159,14 +159,8 @@ def change_table(changes: Sequence[RunComparison]) -> Listing:
     for change in changes:
         before = "" if change.before is None else f"{change.before.cost:,.1f}"
         by = "" if change.by is None else f"{100 * change.by:+,.0f}%"
-        table.add(
-            change.now.name,
-            f"{change.now.nodes:,}",
-            before,
-            f"{change.now.cost:,.1f}",
-            by,
-            _judgement(change),
-        )
+        now, numbers = change.now, (f"{change.now.nodes:,}", before, f"{change.now.cost:,.1f}", by)
+        table.add(now.name, *numbers, _judgement(change))
     return table
 
 
@@ -183,16 +177,14 @@ def _judgement(change: RunComparison) -> list[Piece]:
     return words
 
 
-def _factors(growth: Growth[PodRun], figure: Callable[[PodRun], float]) -> str:
-    return " ".join(f"{factor:.1f}" for factor in growth.factors(figure))
-
-
 def _spread(run: Run) -> list[str]:
     """Distance of the worst of several runs from the best."""
     return [f"+{100 * run.spread:.0f}%"] if run.repeats > 1 else []
 
 
-def _table(first: str, numbers: Sequence[str], runs: Sequence[Run] = ()) -> Listing:
+def _table(
+    first: str, numbers: Sequence[str], rows: Iterable[Sequence[str]], runs: Sequence[Run] = ()
+) -> Listing:
     spread = ("spread",) if any(run.repeats > 1 for run in runs) else ()
     headings = (first, *numbers, *spread)
-    return Listing(headings, right=headings[1:])
+    return Listing(headings, rows, right=headings[1:])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from ...api.text.durations import format_duration
-from ...sim.totals import ClusterTotals, ResourceTotal, TotalsChange
+from ...sim.totals import ClusterTotals, TotalsChange
 from ...sim.use_over_time import PENDING, MeansOverTime
 from .table_layout import Listing
 from .tables import BAR_WIDTH, amount, make_bar, section, share_change, value_change
@@ -35,12 +35,12 @@ def render_totals(console: Console, totals: TotalsChange, *, wide: bool = False)
         if wide or name in ALWAYS or old.used or new.used:
             shares = share_change(old.share, new.share)
             bar = [*make_bar(old.share, new.share, width), (f" {shares}", "")]
-            table.add(name, bar, *(_amounts(old, new, field, name) for field in numbers.values()))
-    section(console, table)
-
-
-def _amounts(before: ResourceTotal, after: ResourceTotal, field: str, resource: str) -> str:
-    return value_change(*(amount(getattr(total, field), resource) for total in (before, after)))
+            changes = (
+                value_change(*(amount(getattr(total, field), name) for total in (old, new)))
+                for field in numbers.values()
+            )
+            table.add(name, bar, *changes)
+    section(console, table, even_empty=True)
 
 
 def _apart(before: ClusterTotals, after: ClusterTotals) -> dict[str, str]:
@@ -62,7 +62,10 @@ def render_use(console: Console, series: Sequence[MeansOverTime], time_s: float)
     table = Listing(headings, right=("PEAK", "AT", "MEAN"), styles={"": "blue"})
     for each in series:
         is_count = each.name == PENDING
-        peak, mean = ((_count if is_count else _share)(value) for value in (each.peak, each.mean))
+        peak, mean = (
+            f"{value:,.1f}".removesuffix(".0") if is_count else f"{value * 100:.0f}%"
+            for value in (each.peak, each.mean)
+        )
         if each.peak:
             highest = each.peak if is_count else 1.0
             name = "pending pods" if is_count else each.name
@@ -78,11 +81,3 @@ def sparkline(values: Sequence[float], highest: float) -> str:
         LEVELS[min(max(int(value / highest * top + ROUND_UP), 1), top)] if value > 0 else LEVELS[0]
         for value in values
     )
-
-
-def _count(value: float) -> str:
-    return f"{value:,.1f}".removesuffix(".0")
-
-
-def _share(value: float) -> str:
-    return f"{value * 100:.0f}%"

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from ...answers.compare import Comparison, Contender, Difference
+from ...answers.compare import Comparison, Contender
 from ...answers.release_changes import ReleaseChanges
 from ...sim.measures import MeasureUnit, measure_of
 from ...sim.totals import MAIN_RESOURCES
-from .consoles import conclude
+from .consoles import conclude, say
 from .node_names import NodeNames
 from .table_layout import Listing
 from .tables import (
@@ -46,30 +46,30 @@ def render_comparison(
     """Print the comparison; a long table of pods is cut unless `everything`, equal metrics are counted unless
     `details`."""
     table, equal = _metric_table(answer, details)
-    if table.rows:
-        section(console, table)
+    section(console, table)
     if equal:
         verb, them = ("is", "it") if equal == 1 else ("are", "them")
-        text = f"{count(equal, 'metric')} {verb} equal (--all shows {them})\n"
-        console.print(text, style="dim", markup=False, highlight=False)
+        say(console, f"{count(equal, 'metric')} {verb} equal (--all shows {them})\n", "dim")
     differences = answer.differences()
-    if differences:
-        shown = differences if everything else differences[:MAX_PODS]
-        section(console, _difference_table(console, answer, shown))
-        hint(console, len(differences) - len(shown), "pod")
+    shown = differences if everything else differences[:MAX_PODS]
+    names = NodeNames.of(console, (node for pod in shown for node in pod.nodes if node))
+    names.tell(console)
+    rows = [(pod.pod, *(names.short(n) or "pending" for n in pod.nodes)) for pod in shown]
+    section(console, Listing(("POD", *(each.name for each in answer.contenders)), rows))
+    hint(console, len(differences) - len(shown), "pod")
     _show_changes(console, answer, everything)
     if any(
         d.is_significant for each in answer.contenders for d in answer.against_first(each).values()
     ):
-        text = f"* differs from {answer.contenders[0].name}: 95 % interval of the differences, seed by seed"
-        console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+        first = answer.contenders[0].name
+        text = f"* differs from {first}: 95 % interval of the differences, seed by seed"
+        say(console, text, "dim")
     for each in answer.contenders:
         if text := answer.other_filters(each):
             show_other_filters(console, each.name, answer.contenders[0].name, text)
     pods, others = len(answer.common_pods()), answer.other_pod_count()
     if others:
-        text = f"{count(others, 'further pod')} in some of the runs only"
-        console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+        say(console, f"{count(others, 'further pod')} in some of the runs only", "dim")
     verb = "lands" if len(differences) == 1 else "land"
     seeds = f", {count(len(answer.seeds), 'run')} each" if len(answer.seeds) > 1 else ""
     text = f"{len(differences):,} of {count(pods, 'pod')} {verb} elsewhere{seeds}"
@@ -92,20 +92,17 @@ def _show_changes(console: Console, answer: Comparison, everything: bool) -> Non
         by_seed = answer.changes[first : first + len(answer.seeds)]
         changes = by_seed[0]
         if changes.pods or not changes.left_out:
-            section(console, _change_table(by_seed))
+            section(console, _change_table(by_seed), even_empty=True)
         moved = [each for each in changes.changed if each.kind == "node"]
-        if moved:
-            shown = moved if everything else moved[:MAX_PODS]
-            pods = Listing(("POD", changes.before, changes.after, "SCORE", "CAUSE"))
-            for each in shown:
-                pods.add(each.pod, each.before, each.after, each.plugin, ", ".join(each.causes))
-            section(console, pods)
-            hint(console, len(moved) - len(shown), "pod")
+        shown = moved if everything else moved[:MAX_PODS]
+        heads = ("POD", changes.before, changes.after, "SCORE", "CAUSE")
+        rows = [(e.pod, e.before, e.after, e.plugin, ", ".join(e.causes)) for e in shown]
+        section(console, Listing(heads, rows))
+        hint(console, len(moved) - len(shown), "pod")
         for (before, after), number in changes.messages().most_common(MAX_MESSAGES):
-            text = f"message of {count(number, 'pod')}:\n  was: {before}\n  is:  {after}"
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
+            say(console, f"message of {count(number, 'pod')}:\n  was: {before}\n  is:  {after}")
         for note in (*changes.notes, *_followers(answer, changes)):
-            console.print(note, markup=False, highlight=False, soft_wrap=True)
+            say(console, note)
 
 
 def _change_table(by_seed: Sequence[ReleaseChanges]) -> Listing:
@@ -144,21 +141,9 @@ def _followers(answer: Comparison, changes: ReleaseChanges) -> Iterator[str]:
         )
 
 
-def _difference_table(
-    console: Console, answer: Comparison, differences: Sequence[Difference]
-) -> Listing:
-    names = NodeNames.of(console, (node for pod in differences for node in pod.nodes if node))
-    names.tell(console)
-    table = Listing(("POD", *(each.name for each in answer.contenders)))
-    for pod in differences:
-        table.add(pod.pod, *(names.short(node) or "pending" for node in pod.nodes))
-    return table
-
-
 def _metric_table(answer: Comparison, details: bool) -> tuple[Listing, int]:
     """The metrics that differ, or all with `details`; and the number of those that are left out."""
     contenders = [each.name for each in answer.contenders]
-    table = Listing(("METRIC", *contenders), right=contenders)
     certain = [answer.against_first(each) for each in answer.contenders]
     rows: list[list[str]] = []
     for name in _shown_names(answer):
@@ -172,9 +157,7 @@ def _metric_table(answer: Comparison, details: bool) -> tuple[Listing, int]:
         rows.append([f"{resource} free", *(_free(each, resource) for each in answer.contenders)])
     is_alone = len(contenders) == 1
     shown = [row for row in rows if details or is_alone or len(set(row[1:])) > 1]
-    for row in shown:
-        table.add(*row)
-    return table, len(rows) - len(shown)
+    return Listing(("METRIC", *contenders), shown, right=contenders), len(rows) - len(shown)
 
 
 def _shown_names(answer: Comparison) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.text import Text
@@ -15,7 +16,7 @@ from .consoles import conclude
 from .drain_course import render_course, render_search
 from .node_names import NodeNames
 from .pending_rows import fitted, refusal_texts
-from .table_layout import Listing
+from .table_layout import Cell, Listing
 from .tables import count, hint, section
 
 MAX_GROUPS = 40
@@ -42,15 +43,10 @@ def render_what_if(
     # Losses come first, as the rest may be cut.
     groups = _grouped(sorted(answer.pods, key=lambda change: not change.is_worse), everything)
     shown = groups if everything else groups[:MAX_GROUPS]
-    if shown:
-        section(console, _pod_table(shown, names, details))
-        hint(console, sum(map(len, groups)) - sum(map(len, shown)), "pod")
-    if answer.groups:
-        section(console, _group_table(answer))
-    if answer.preempted:
-        section(console, _preempted_table(answer, names))
-    if answer.budgets:
-        section(console, _budget_table(answer))
+    section(console, _pod_table(shown, names, details))
+    hint(console, sum(map(len, groups)) - sum(map(len, shown)), "pod")
+    for table in _other_tables(answer, names):
+        section(console, table)
     if answer.totals is not None:
         render_totals(console, answer.totals)
     for course in answer.courses:
@@ -161,28 +157,30 @@ def _split(why: str) -> tuple[str, str]:
     return (why[: found.start()].removesuffix(": "), why[found.start() :]) if found else ("", why)
 
 
-def _group_table(answer: WhatIfAnswer) -> Listing:
-    table = Listing(("POD GROUP", "WAS", "NOW", "WHY"), text=("WHY",))
-    for change in answer.groups:
-        now = [(str(change.now), "cyan" if change.now.has_started else "yellow")]
-        table.add(change.key, str(change.was), now, change.why)
-    return table
-
-
-def _preempted_table(answer: WhatIfAnswer, names: NodeNames) -> Listing:
-    table = Listing(("PREEMPTED", "NODE", "FOR"))
-    for entry in answer.preempted:
-        table.add(entry.victim, names.short(entry.node), entry.preemptor)
-    return table
-
-
-def _budget_table(answer: WhatIfAnswer) -> Listing:
-    numbers = ("ALLOWED", "TAKEN", "AT ONCE")
-    table = Listing(("BUDGET", *numbers, ""), right=numbers, text=("",))
-    for use in answer.budgets:
-        verdict = ("kept", "green")
-        if use.is_violated:
-            verdict = ("overdrawn", "red")
-        numbers_of = (use.allowed, len(use.pods), use.at_once)
-        table.add(use.budget, *map(str, numbers_of), [verdict])
-    return table
+def _other_tables(answer: WhatIfAnswer, names: NodeNames) -> Iterator[Listing]:
+    """The pod groups, the preempted pods, and the budgets."""
+    heads = ("POD GROUP", "WAS", "NOW", "WHY")
+    groups = (
+        (
+            one.key,
+            str(one.was),
+            [(str(one.now), "cyan" if one.now.has_started else "yellow")],
+            one.why,
+        )
+        for one in answer.groups
+    )
+    yield Listing(heads, groups, text=heads[3:])
+    preempted = ((one.victim, names.short(one.node), one.preemptor) for one in answer.preempted)
+    yield Listing(("PREEMPTED", "NODE", "FOR"), preempted)
+    numbers, verdicts = ("ALLOWED", "TAKEN", "AT ONCE"), (("kept", "green"), ("overdrawn", "red"))
+    budgets: list[list[Cell]] = [
+        [
+            use.budget,
+            str(use.allowed),
+            str(len(use.pods)),
+            str(use.at_once),
+            [verdicts[use.is_violated]],
+        ]
+        for use in answer.budgets
+    ]
+    yield Listing(("BUDGET", *numbers, ""), budgets, right=numbers, text=("",))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,22 @@ def written_to_stdout(console: Console) -> Iterator[None]:
     if console.options.ascii_only:
         text = text.translate(ASCII)
     sys.stdout.write(text)
+
+
+def say(console: Console, text: str, style: str = "") -> None:
+    """Print a text as it is, in lines of any length."""
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def note(text: str, word: str = "note", style: str = "dim") -> None:
+    """Print a note, or a warning, on standard error."""
+    say(stderr_console(), f"{word}: {text}", style)
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print notes on standard error, such as parts of documents that are not modelled."""
+    for text in notes:
+        note(text)
 
 
 def conclude(console: Console, answer: Text) -> None:

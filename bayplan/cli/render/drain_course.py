@@ -11,7 +11,6 @@ from ...answers.courses import (
     Course,
     DrainCourse,
     DrainStall,
-    PodAtRisk,
     RolloutCourse,
     RolloutStep,
     UpgradeCourse,
@@ -34,9 +33,9 @@ def render_course(console: Console, course: Course, everything: bool = False) ->
         _render_rollout(console, course, everything)
         return
     risks = course.at_risk if everything else course.at_risk[:MAX_AT_RISK]
-    if risks:
-        section(console, _risk_table(risks))
-        hint(console, len(course.at_risk) - len(risks), "pod at risk")
+    rows = ((risk.pod, risk.node, risk.why) for risk in risks)
+    section(console, Listing(("AT RISK", "NODE", "WHY"), rows, text=("WHY",)))
+    hint(console, len(course.at_risk) - len(risks), "pod at risk")
     if isinstance(course, DrainCourse):
         if len(course.rounds) <= 1 and not course.seconds and not course.stalls:
             return  # the summary has it, too
@@ -106,12 +105,9 @@ def upgrade_text(course: UpgradeCourse) -> str:
     pods = (
         f"{count(course.evicted, 'pod')} evicted, at most {course.pending_peak:,} pending at a time"
     )
-    stalls = f"; {count(len(_stuck(course)), 'node')} left:" if course.stalls else ""
+    stuck = {node for stall in course.stalls for node in stall.nodes}
+    stalls = f"; {count(len(stuck), 'node')} left:" if course.stalls else ""
     return f"{done} in {count(course.steps, 'step')}{time}: {pods}{peak}{stalls}"
-
-
-def _stuck(course: UpgradeCourse) -> set[str]:
-    return {node for stall in course.stalls for node in stall.nodes}
 
 
 def _stall_lines(stalls: Sequence[DrainStall], names: NodeNames) -> Iterator[str]:
@@ -135,13 +131,6 @@ def _stall_text(stall: DrainStall, cause: str, names: NodeNames) -> str:
     more = f" and {len(stall.nodes) - MAX_NAMES:,} more" if len(stall.nodes) > MAX_NAMES else ""
     shown = ", ".join(map(names.short, stall.nodes[:MAX_NAMES])) + more
     return f"{shown} ({count(len(stall.pods), 'pod')}): {cause}"
-
-
-def _risk_table(risks: Sequence[PodAtRisk]) -> Listing:
-    table = Listing(("AT RISK", "NODE", "WHY"), text=("WHY",))
-    for risk in risks:
-        table.add(risk.pod, risk.node, risk.why)
-    return table
 
 
 def render_search(console: Console, search: NodeSearch) -> None:

@@ -30,6 +30,7 @@ from .plugin_results import (
     indent,
     level_scores,
     name_some,
+    refused_table,
     score_table,
     skipped,
     wait_table,
@@ -195,18 +196,16 @@ def _margin(choice: Choice) -> str:
 
 def _refused_table(groups: list[RefusedNodes], everything: bool, names: NodeNames) -> Listing:
     """Which plugins refuse which nodes; a node that several refuse has a line for each of them."""
-    table = Listing(
-        ("REFUSED", "BY", "REASON", "NODES"), right=("REFUSED",), text=("REASON", "NODES")
+    return refused_table(
+        (
+            "" if i else str(len(group.nodes)),
+            refusal.plugin,
+            ", ".join(refusal.reasons),
+            "" if i else name_some(group.nodes, everything, names),
+        )
+        for group in (groups if everything else groups[:MAX_GROUPS])
+        for i, refusal in enumerate(group.refusals)
     )
-    for group in groups if everything else groups[:MAX_GROUPS]:
-        for i, refusal in enumerate(group.refusals):
-            table.add(
-                "" if i else str(len(group.nodes)),
-                refusal.plugin,
-                ", ".join(refusal.reasons),
-                "" if i else name_some(group.nodes, everything, names),
-            )
-    return table
 
 
 def _render_preemption(console: Console, account: PodExplanation, names: NodeNames) -> None:
@@ -262,21 +261,21 @@ def render_attempts(console: Console, attempts: Sequence[LoggedAttempt]) -> None
     console.print(Text(sentence_of(attempts[-1]), style="bold"), soft_wrap=True)
     console.print()
     heads = ("TIME", "ATTEMPT", "RESULT", "NODE", "TOTAL", "RUNNER-UP", "MARGIN", "FIT", "REASON")
-    table = Listing(heads, spare=("ATTEMPT",))
-    for one in attempts:
-        second = f"{one.runner_up} ({one.runner_up_total:,})" if one.runner_up else "-"
-        table.add(
+    rows = (
+        (
             time_of(one),
             f"{one.attempt}",
             one.result,
             one.node or "-",
             "-" if one.total is None else f"{one.total:,}",
-            second,
+            f"{one.runner_up} ({one.runner_up_total:,})" if one.runner_up else "-",
             "-" if one.margin is None else f"{one.margin:,}",
             f"{one.feasible_nodes:,} of {one.nodes:,}",
             _reason(one),
         )
-    section(console, table)
+        for one in attempts
+    )
+    section(console, Listing(heads, rows, spare=("ATTEMPT",)))
 
 
 def sentence_of(one: LoggedAttempt) -> str:

@@ -70,14 +70,12 @@ _WORDS = {
 
 def _member_table(account: PodGroupExplanation, everything: bool) -> Listing:
     """The members; those with the same state, node and reasons are in one row."""
-    table = Listing(("MEMBERS", "STATE", "NODE", "REASON"), text=("MEMBERS", "REASON"))
     groups: dict[tuple[str, str, str], list[str]] = {}
     for member in account.members:
         key = (_STATES[member.state], member.node or "-", _reason(member))
         groups.setdefault(key, []).append(member.pod.name)
-    for (state, node, reason), names in groups.items():
-        table.add(name_some(names, everything), state, node, reason)
-    return table
+    rows = ((name_some(names, everything), *key) for key, names in groups.items())
+    return Listing(("MEMBERS", "STATE", "NODE", "REASON"), rows, text=("MEMBERS", "REASON"))
 
 
 _STATES = {

@@ -10,7 +10,7 @@ from rich.text import Text
 from ...answers.judged_decision import Agreement, JudgedDecision
 from ...answers.judged_replay import JudgedReplay, reason_of
 from ...api.text.durations import format_duration
-from ...shadow.decision_account import DecisionAccount, DecisionDifference, PointRange
+from ...shadow.decision_account import DecisionAccount
 from ...shadow.gain import Gain
 from ...shadow.report import headline
 from ...sim.replay_report import ReplayedPod, ReplayReport, ReplayVerdict
@@ -36,11 +36,27 @@ def render_account(
     """Print the differences, a line per scheduler, causes, the gain, and the headline."""
     differences = account.differences[::-1]
     shown = differences if everything or not console.is_terminal else differences[:MAX_DIFFERENCES]
-    if shown:
-        _render_differences(console, shown)
-        hint(console, len(differences) - len(shown), "difference")
-    if account.schedulers:
-        _render_schedulers(console, account)
+    rows = (
+        (
+            d.time,
+            d.pod,
+            d.node or "-",
+            [(d.result, "red")],
+            d.reason + (f" [{d.evidence}]" if d.evidence else ""),
+        )
+        for d in shown
+    )
+    section(console, Listing(("TIME", "POD", "NODE", "RESULT", "REASON"), rows, spare=("TIME",)))
+    hint(console, len(differences) - len(shown), "difference")
+    heads = ("SCHEDULER", "BOUND", "REFUSED", "SAME", "SAMPLED", "OTHER STATE", "DIFFERENT")
+    counts = (
+        (
+            one.name if one.has_profile else f"{one.name} (default profile)",
+            *(f"{n:,}" for n in (one.bound, one.refused, *map(one.count_of, Agreement))),
+        )
+        for one in account.schedulers.values()
+    )
+    section(console, Listing(heads, counts))
     for text in account.hints():
         console.print(Text(f"! {text}", style="yellow"), soft_wrap=True)
     for cause, number in account.skipped.items():
@@ -77,25 +93,7 @@ def render_decisions(console: Console, decisions: Sequence[JudgedDecision]) -> N
             *figures,
             reason_of(one),
         )
-    section(console, table)
-
-
-def _render_differences(console: Console, shown: Sequence[DecisionDifference]) -> None:
-    table = Listing(("TIME", "POD", "NODE", "RESULT", "REASON"), spare=("TIME",))
-    for one in shown:
-        reason = f"{one.reason} [{one.evidence}]" if one.evidence else one.reason
-        table.add(one.time, one.pod, one.node or "-", [(one.result, "red")], reason)
-    section(console, table)
-
-
-def _render_schedulers(console: Console, account: DecisionAccount) -> None:
-    heads = ("SCHEDULER", "BOUND", "REFUSED", "SAME", "SAMPLED", "OTHER STATE", "DIFFERENT")
-    table = Listing(heads)
-    for one in account.schedulers.values():
-        name = one.name if one.has_profile else f"{one.name} (default profile)"
-        counts = (f"{one.count_of(agreement):,}" for agreement in Agreement)
-        table.add(name, f"{one.bound:,}", f"{one.refused:,}", *counts)
-    section(console, table)
+    section(console, table, even_empty=True)
 
 
 def render_gain(console: Console, gain: Gain) -> None:
@@ -105,7 +103,8 @@ def render_gain(console: Console, gain: Gain) -> None:
     per_day = f"{gain.points_lost_per_day:,.0f} per day"
     table.add("points lost by sampling", f"{points}, {per_day}")
     for plugin, lost in gain.points_lost_by_plugin.items():
-        table.add(f"  {plugin}", _range(lost))
+        ends = dict.fromkeys(f"{points:,}" for points in (lost.low, lost.high))
+        table.add(f"  {plugin}", " to ".join(ends))
     waited = "none"
     if gain.waited_pods:
         longest = f"longest {format_duration(gain.longest_wait_s)} ({gain.longest_wait_pod})"
@@ -123,10 +122,6 @@ def render_gain(console: Console, gain: Gain) -> None:
     for name, how in gain.how.items():
         console.print(Text(f"{name}: {how}", style="dim"), soft_wrap=True)
     console.print()
-
-
-def _range(points: PointRange) -> str:
-    return f"{points.low:,}" if points.low == points.high else f"{points.low:,} to {points.high:,}"
 
 
 MAX_PODS = 40
@@ -160,9 +155,8 @@ def render_replay(
     is_judged = isinstance(report, JudgedReplay)
     pods = chosen_decisions(report, everything)
     shown = pods if everything or is_wide or not console.is_terminal else pods[:MAX_PODS]
-    if shown:
-        section(console, _table(console, shown, is_judged))
-        hint(console, len(pods) - len(shown), "decision" if is_judged else "pod")
+    section(console, _table(console, shown, is_judged))
+    hint(console, len(pods) - len(shown), "decision" if is_judged else "pod")
     if isinstance(report, JudgedReplay):
         _render_remarks(console, report)
     else:

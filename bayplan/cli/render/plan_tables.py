@@ -7,11 +7,11 @@ from collections import Counter
 from rich.console import Console
 from rich.text import Text
 
-from ...planning import NodePool, PoolReading
+from ...planning import PoolReading
 from ...planning.fleet_check import OtherSeeds
 from ...planning.node_plan import NodeExchange, NodePlan
 from ...planning.rightsizing import NO_TYPE
-from .consoles import conclude
+from .consoles import conclude, say
 from .table_layout import Listing
 from .tables import amount, count, percent, price_text, section
 
@@ -21,18 +21,17 @@ SHOWN_NODES = 10
 
 def render_node_plan(console: Console, plan: NodePlan) -> None:
     """Print the table of nodes, the pods that have no place, and the price."""
-    if plan.groups:
-        section(console, _table(plan))
+    section(console, _table(plan))
     for name, number in plan.pending.items():
         message = plan.messages.get(name, "")
         text = f"{name}: {count(number, 'pod')} pending"
-        _print(console, f"{text}: {message}" if message else text, "red")
+        say(console, f"{text}: {message}" if message else text, "red")
     for one in plan.unplaceable:
         fit = "fits" if one.count == 1 else "fit"
-        _print(console, f"{one.name}: {count(one.count, 'pod')} {fit} no pool:", "red")
+        say(console, f"{one.name}: {count(one.count, 'pod')} {fit} no pool:", "red")
         for reason, types in one.reasons.items():
             about = f" ({', '.join(types)})" if types else ""
-            _print(console, f"  {reason}{about}", "red")
+            say(console, f"  {reason}{about}", "red")
     style = "bold green" if plan.is_complete else "bold red"
     conclude(console, Text(plan.headline(), style=style))
     if plan.other_seeds is not None:
@@ -46,25 +45,25 @@ def render_node_plan(console: Console, plan: NodePlan) -> None:
         and abs(plan.first_fit_price - plan.price) > plan.price * 0.0005
     ):
         share = 1 - plan.price / plan.first_fit_price
-        _print(
+        say(
             console,
             f"first fit decreasing comes to {plan.first_fit_price:,.2f} before the scheduler places a pod; "
             f"this is {abs(share) * 100:.1f} % {'less' if share > 0 else 'more'}",
             "dim",
         )
     if plan.is_interrupted:
-        _print(console, "interrupted: this is the best plan so far", "yellow")
+        say(console, "interrupted: this is the best plan so far", "yellow")
     elif plan.is_out_of_time:
-        _print(console, "the time limit ended the search; --time-limit gives it more", "dim")
+        say(console, "the time limit ended the search; --time-limit gives it more", "dim")
 
 
 def _render_seeds(console: Console, plan: NodePlan, found: OtherSeeds) -> None:
     """Print whether the plan holds when the scheduler draws otherwise among equal nodes."""
     if found.held == found.tried:
         which = "the other pods are" if plan.unplaceable else "every pod is"
-        _print(console, f"with {count(found.tried, 'other seed')} {which} placed, too", "dim")
+        say(console, f"with {count(found.tried, 'other seed')} {which} placed, too", "dim")
         return
-    _print(
+    say(
         console,
         f"with {found.tried - found.held} of {count(found.tried, 'other seed')} up to "
         f"{count(found.most_pending, 'pod')} would wait: the scheduler draws among nodes with equal scores; "
@@ -77,7 +76,7 @@ def _render_exchange(console: Console, plan: NodePlan, exchange: NodeExchange) -
     """Print the present price of the cluster, and the steps to the plan."""
     saved = exchange.price_before - exchange.staying_price - plan.price
     share = saved / exchange.price_before * 100 if exchange.price_before else 0.0
-    _print(
+    say(
         console,
         f"now {exchange.price_before:,.2f} per hour: {saved:,.2f} ({share:.0f} %) can be saved",
         "bold",
@@ -94,7 +93,7 @@ def _render_exchange(console: Console, plan: NodePlan, exchange: NodeExchange) -
         table.add(str(number), what, name, exchange.types[name], places)
     section(console, table)
     for pod, message in exchange.pending.items():
-        _print(console, f"pod {pod} would wait after the last step: {message}", "red")
+        say(console, f"pod {pod} would wait after the last step: {message}", "red")
 
 
 def _render_staying(console: Console, exchange: NodeExchange) -> None:
@@ -108,7 +107,7 @@ def _render_staying(console: Console, exchange: NodeExchange) -> None:
             names, more = names[:SHOWN_NODES], f" and {number - SHOWN_NODES:,} more"
         price = "; their price is not known" if reason == NO_TYPE else ""
         stay = f"{count(number, 'node')} {'stays' if number == 1 else 'stay'}"
-        _print(console, f"{stay} ({reason}{price}): {', '.join(names)}{more}", "yellow")
+        say(console, f"{stay} ({reason}{price}): {', '.join(names)}{more}", "yellow")
 
 
 def _table(plan: NodePlan) -> Listing:
@@ -126,10 +125,6 @@ def _table(plan: NodePlan) -> Listing:
         numbers = (str(group.count), price_text(group.price), total)
         table.add(group.pool, name, group.zone or "-", *numbers, *shares)
     return table
-
-
-def _print(console: Console, text: str, style: str) -> None:
-    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 SHOWN = ("cpu", "memory", "pods")
@@ -152,14 +147,11 @@ def render_pools(console: Console, reading: PoolReading) -> None:
                 amount(one.allocatable[name], name) if name in one.allocatable else "-"
                 for name in resources
             ]
-            head = (pool.name, _sizes(pool)) if number == 0 else ("", "")
+            sizes = f"{pool.minimum}-{'' if pool.maximum is None else pool.maximum}"
+            head = (pool.name, sizes) if number == 0 else ("", "")
             zones = ",".join(zone for zone in one.zones if zone) or "-"
             spot = "yes" if one.is_spot else ""
             table.add(*head, one.name, *amounts, price_text(one.price), spot, zones)
-    section(console, table)
+    section(console, table, even_empty=True)
     types = sum(len(pool.types) for pool in reading.pools)
     console.print(f"{count(len(reading.pools), 'pool')}, {count(types, 'node type')}", style="bold")
-
-
-def _sizes(pool: NodePool) -> str:
-    return f"{pool.minimum}-{'' if pool.maximum is None else pool.maximum}"

@@ -51,7 +51,10 @@ def render_explanation(
     elif explanation.node_names is not None:
         indent(console, Text(f"PreFilter left {len(explanation.node_names)} nodes to look at"))
     if len(explanation.totals) > 1:
-        scores = _points(explanation)
+        scores = [
+            (one.plugin, one.weight, {name: n * one.weight for name, n in one.normalized.items()})
+            for one in explanation.scores
+        ]
         totals, winner = explanation.totals, attempt.node_name
         indent(console, score_table(scores, totals, winner, everything, names))
         indent(console, level_scores(scores))
@@ -120,17 +123,6 @@ def score_table(
     return table
 
 
-def _points(explanation: Explanation) -> Scores:
-    return [
-        (
-            score.plugin,
-            score.weight,
-            {name: value * score.weight for name, value in score.normalized.items()},
-        )
-        for score in explanation.scores
-    ]
-
-
 def _is_level(score: PluginPoints) -> bool:
     """Whether the plugin gave every node the same, and so decided nothing."""
     return len(set(score[2].values())) <= 1
@@ -157,22 +149,25 @@ def _refusal_table(explanation: Explanation, everything: bool, names: NodeNames)
             groups[status.plugin, status.message].append(name)
     if not groups:
         return Text()
-    table = Listing(
-        ("REFUSED", "BY", "REASON", "NODES"), right=("REFUSED",), text=("REASON", "NODES")
+    rows = (
+        (str(len(found)), plugin, reason, name_some(found, everything, names))
+        for (plugin, reason), found in sorted(groups.items(), key=lambda group: -len(group[1]))
     )
-    for (plugin, reason), found in sorted(groups.items(), key=lambda group: -len(group[1])):
-        table.add(str(len(found)), plugin, reason, name_some(found, everything, names))
-    return table
+    return refused_table(rows)
+
+
+def refused_table(rows: Iterable[Sequence[str]]) -> Listing:
+    """Refused nodes: their number, the plugin, its reason, and their names."""
+    heads = ("REFUSED", "BY", "REASON", "NODES")
+    return Listing(heads, rows, right=heads[:1], text=heads[2:])
 
 
 def wait_table(waits_for: Mapping[str, Sequence[str]]) -> Listing | Text:
     """Events after which a refused pod is tried again: the events that the plugins wait for that refused it."""
     if not waits_for:
         return Text()
-    table = Listing(("REFUSED BY", "WAITS FOR"), text=("WAITS FOR",))
-    for plugin, events in waits_for.items():
-        table.add(plugin, name_events(events))
-    return table
+    rows = ((plugin, name_events(events)) for plugin, events in waits_for.items())
+    return Listing(("REFUSED BY", "WAITS FOR"), rows, text=("WAITS FOR",))
 
 
 def name_events(events: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ from ...api.workloads import workload_key
 from ...sim import GroupOutcome, NodeUse, PodResult, SimulationReport
 from ...sim.autoscaling_record import HOUR_S, NODES, ScalingReport, waiting_times
 from .cluster_totals import PICTURE_WIDTH, render_totals, render_use, sparkline
-from .consoles import conclude
+from .consoles import conclude, say
 from .node_names import NodeNames
 from .pending_rows import render_pending
 from .table_layout import Cell, Listing
@@ -64,15 +64,15 @@ def render_report(
     names.tell(console)
     placed = report.placed
     if everything or 0 < len(placed) <= MAX_PODS:
-        if placed:
-            section(console, _pod_table(placed, wide, names))
+        section(console, _pod_table(placed, wide, names))
     elif placed:
         _render_workloads(console, report)
     nodes = report.nodes if everything else _busiest(report.nodes)
-    section(console, _node_table(console, nodes, wide, names))
+    section(console, _node_table(console, nodes, wide, names), even_empty=True)
     hint(console, len(report.nodes) - len(nodes), "node")
     render_totals(console, report.totals, wide=wide)
-    _render_preempted(console, report, names)
+    preempted = ((one.key, names.short(one.node_name), by.key) for one, by in report.preempted)
+    section(console, Listing(("PREEMPTED", "NODE", "FOR"), preempted))
     render_groups(console, report.groups, everything)
     render_pending(console, report.pending_groups, names, details=details, everything=everything)
     render_use(console, report.use_over_time(), report.time_s)
@@ -80,8 +80,7 @@ def render_report(
         render_scaling(console, report.scaling, whole.pods)
     hidden = len(whole.pods) - len(report.pods)
     if hidden:
-        text = f"{count(hidden, 'pod')} of other namespaces not shown; -A shows them"
-        console.print(text, style="dim")
+        say(console, f"{count(hidden, 'pod')} of other namespaces not shown; -A shows them", "dim")
     conclude(console, summary(whole))
 
 
@@ -246,15 +245,6 @@ def _busiest(uses: list[NodeUse]) -> list[NodeUse]:
     return [use for use in uses if id(use) in chosen]
 
 
-def _render_preempted(console: Console, report: SimulationReport, names: NodeNames) -> None:
-    if not report.preempted:
-        return
-    table = Listing(("PREEMPTED", "NODE", "FOR"))
-    for victim, by in report.preempted:
-        table.add(victim.key, names.short(victim.node_name), by.key)
-    section(console, table)
-
-
 def render_groups(console: Console, groups: list[GroupOutcome], everything: bool = False) -> None:
     """Print each pod group: where its members are, and why it waits; those that wait come first."""
     if not groups:
@@ -288,32 +278,32 @@ def _group_lines(group: GroupOutcome) -> list[str]:
 def render_scaling(console: Console, report: ScalingReport, pods: Sequence[PodResult]) -> None:
     """Print nodes by type, costs, waiting times, evictions, and pods that no pool can run."""
     if report.nodes:
-        section(console, _type_table(report))
+        section(console, _type_table(report), even_empty=True)
         section(console, _series_table(report))
     for one in report.unplaceable:
-        _print(console, f"{one.workload}: {count(one.count, 'pod')} fit no pool:", "red")
+        say(console, f"{one.workload}: {count(one.count, 'pod')} fit no pool:", "red")
         for reason, types in one.reasons.items():
-            _print(console, f"  {reason} ({', '.join(types)})", "red")
+            say(console, f"  {reason} ({', '.join(types)})", "red")
     for error in report.neglected:
-        _print(console, f"error: {error}", "red")
+        say(console, f"error: {error}", "red")
     for remark in report.remarks:
-        _print(console, f"note: {remark}", "yellow")
+        say(console, f"note: {remark}", "yellow")
     reasons = ", ".join(f"{number:,} {why}" for why, number in report.evictions_by_reason().items())
     evicted = f"; {count(len(report.evictions), 'pod')} evicted ({reasons})" if reasons else ""
-    _print(
+    say(
         console,
         f"{report.autoscaler}: {count(report.launched, 'node')} launched, "
         f"{report.removed:,} removed{evicted}",
     )
     waits = waiting_times(pods)
-    _print(
+    say(
         console,
         "pods waited "
         + ", ".join(
             f"{format_duration(round(value, 1))} ({name})" for name, value in waits.items()
         ),
     )
-    _print(console, cost_text(report), "bold")
+    say(console, cost_text(report), "bold")
 
 
 def cost_text(report: ScalingReport) -> str:
@@ -328,20 +318,17 @@ def cost_text(report: ScalingReport) -> str:
 
 def _type_table(report: ScalingReport) -> Listing:
     numbers = ("PRICE", "NODES", "PEAK", "AT THE END", "HOURS", "COST")
-    table = Listing(("POOL", "TYPE", *numbers), right=numbers, styles={"TYPE": "cyan"})
-    for row in report.by_type():
-        name = f"{row['type']} (spot)" if row["spot"] else row["type"]
-        table.add(
+    rows = (
+        (
             row["pool"],
-            name,
+            f"{row['type']} (spot)" if row["spot"] else row["type"],
             price_text(row["price"]),
-            f"{row['nodes']:,}",
-            f"{row['peak']:,}",
-            f"{row['end']:,}",
-            f"{row['hours']:,.2f}",
-            f"{row['cost']:,.2f}",
+            *(f"{row[name]:,}" for name in ("nodes", "peak", "end")),
+            *(f"{row[name]:,.2f}" for name in ("hours", "cost")),
         )
-    return table
+        for row in report.by_type()
+    )
+    return Listing(("POOL", "TYPE", *numbers), rows, right=numbers, styles={"TYPE": "cyan"})
 
 
 def _series_table(report: ScalingReport) -> Listing:
@@ -358,10 +345,6 @@ def _series_table(report: ScalingReport) -> Listing:
             sparkline(each.samples(PICTURE_WIDTH), each.peak or 1.0),
         )
     return table
-
-
-def _print(console: Console, text: str, style: str = "") -> None:
-    console.print(text, style=style, markup=False, soft_wrap=True)
 
 
 def render_stream(console: Console, report: StreamReport) -> None:

@@ -12,6 +12,7 @@ from ...config.releases import DEFAULT_RELEASE
 from ...sim.measures import measure_of
 from ...sweeps import SweepResults, SweepRun
 from ...sweeps.sweep import varied_paths
+from .consoles import say
 from .table_layout import Listing
 from .tables import count, hint, section, show_other_filters, shown_metric, titled
 
@@ -42,12 +43,12 @@ def render_results(console: Console, results: SweepResults) -> None:
             is_marked = is_marked or mark == "*"
             cells.append("-" if metric is None else f"{shown_metric(metric)}{mark}")
         table.add(*(_shown(row[name]) for name in columns), str(len(line.group.by_seed)), *cells)
-    section(console, table)
+    section(console, table, even_empty=True)
     if is_marked:
         text = (
             "* differs from the first of its input: 95 % interval of the differences, seed by seed"
         )
-        console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+        say(console, text, "dim")
     others = {(line.group.run.configuration, line.other_filters): line.first for line in lines}
     for (name, text), first in others.items():
         if text:
@@ -58,21 +59,12 @@ def render_results(console: Console, results: SweepResults) -> None:
 
 
 def _render_failed(console: Console, results: SweepResults) -> None:
-    failed = results.failed
-    if not failed:
-        return
-    table = Listing(("FAILED RUN", "INPUT", "CONFIGURATION", "SEED", "ERROR"))
-    for entry in failed[:MAX_FAILED]:
-        run = entry.run
-        table.add(
-            run.id,
-            run.input,
-            run.configuration,
-            str(run.seed),
-            entry.result.error.partition("\n")[0],
-        )
-    section(console, table)
-    hint(console, len(failed) - MAX_FAILED, "run")
+    rows = (
+        (run.id, run.input, run.configuration, str(run.seed), result.error.partition("\n")[0])
+        for run, result in results.failed[:MAX_FAILED]
+    )
+    section(console, Listing(("FAILED RUN", "INPUT", "CONFIGURATION", "SEED", "ERROR"), rows))
+    hint(console, len(results.failed) - MAX_FAILED, "run")
 
 
 def render_plan(
@@ -83,10 +75,8 @@ def render_plan(
     pairs = zip(runs, states, strict=True)
     rows = [{**run.columns(paths), "status": state} for run, state in pairs]
     columns = _used(rows)
-    table = Listing(tuple(_head(name) for name in columns))
-    for row in rows:
-        table.add(*(_shown(row[name]) for name in columns))
-    section(console, table)
+    cells = ([_shown(row[name]) for name in columns] for row in rows)
+    section(console, Listing([_head(name) for name in columns], cells), even_empty=True)
     console.print(Text(f"{count(len(rows), 'run')}, {missing:,} to do", style="bold"))
 
 

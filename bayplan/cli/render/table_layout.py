@@ -7,7 +7,7 @@ and, when that is not enough, names are broken after one of their separators. Co
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -49,6 +49,7 @@ class Listing:
     def __init__(
         self,
         headings: Sequence[str],
+        rows: Iterable[Sequence[Cell]] = (),
         *,
         right: Collection[str] = (),
         styles: Mapping[str, str] | None = None,
@@ -66,6 +67,8 @@ class Listing:
         self._text = text
         self._spare = spare
         self._is_styled = is_styled
+        for row in rows:
+            self.add(*row)
 
     def add(self, *cells: Cell, style: str = "") -> None:
         """Add a row; with a style it counts for all cells."""

@@ -7,16 +7,18 @@ from rich.console import Console
 from ...api.text.durations import format_duration
 from ...api.text.quantity import format_quantity
 from ...sim.measures import Measure, MeasureUnit, Metric
+from .consoles import say
 from .table_layout import Listing, Piece, show_listing
 
 BAR_WIDTH = 10
 GIB = 1 << 30
 
 
-def section(console: Console, listing: Listing) -> None:
-    """Print a listing and an empty line."""
-    show_listing(console, listing)
-    console.print()
+def section(console: Console, listing: Listing, *, even_empty: bool = False) -> None:
+    """Print a listing and an empty line; one without rows only if `even_empty`."""
+    if listing.rows or even_empty:
+        show_listing(console, listing)
+        console.print()
 
 
 def value_change(before: str, after: str) -> str:
@@ -109,7 +111,7 @@ def show_other_filters(console: Console, name: str, first: str, difference: str)
     text = (
         f"† {name} filters nodes {difference}: this measure does not mean the same as for {first}"
     )
-    console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+    say(console, text, "dim")
 
 
 def _value(measure: Measure, value: float) -> str:
