@@ -19,6 +19,7 @@ from ..manifests.document_fields import (
 from ..manifests.timeline import found
 from ..scheduler import names_module
 from ..sim.traces import PUBLISHED_NAMES
+from .sweep_run import RunInput
 
 KIND = "Sweep"
 OPENB, OWN_TABLES, GENERATED = "openb", "csv", "generated"
@@ -29,6 +30,7 @@ ALLOWED = {
 }
 """The fields of an input with one of our own traces, besides name and trace."""
 PUBLISHED_FIELDS = {"place", "from", "until", "podsPerNode"}
+FIELDS = ["apiVersion", "kind", "inputs", "configurations", "seeds", "until", "measures", "ties"]
 TIES = ("random", "name")
 MAX_SEEDS = 100_000
 
@@ -38,29 +40,12 @@ class SweepInput:
     """The simulated objects: manifests, or a trace."""
 
     name: str
-    files: tuple[str, ...] = ()
-    """Files and folders with manifests."""
-    trace: str = ""
-    """`openb`, `csv`, `generated`, the name of another published trace, or empty."""
-    nodes: str = ""
-    """The table of nodes of a trace."""
-    pods: str = ""
-    columns: tuple[str, ...] = ()
-    """Fields and their columns in tables of one's own."""
+    what: RunInput
+    """The files, relative to the folder of the document."""
     demands: tuple[float | None, ...] = (None,)
     """Percentages of the GPUs that pods are sampled for; None means every pod once, at its own time."""
     sampling_seed: int | None = None
     """The seed of the sample; None means that of the run."""
-    shuffled: bool = False
-    """Every pod once before any comes again, nodes in random order."""
-    place: str = ""
-    """The file or folder of another published trace."""
-    window_s: tuple[float, float | None] = (0.0, None)
-    """The part of its time that is taken."""
-    model: str = ""
-    """The model of a generated workload."""
-    pods_per_node: int | None = None
-    """Pods that a node of a trace takes; None leaves it as it is imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +99,7 @@ class _Reader:
         self._folder = folder
 
     def sweep(self, tree: Any, source: str) -> SweepDocument:
-        fields = fields_of(
-            tree,
-            "",
-            *(
-                "apiVersion",
-                "kind",
-                "inputs",
-                "configurations",
-                "seeds",
-                "until",
-                "measures",
-                "ties",
-            ),
-        )
+        fields = fields_of(tree, "", *FIELDS)
         for name, expected in (("kind", KIND), ("apiVersion", API_VERSION)):
             if fields.get(name, expected) != expected:
                 raise InputError(f"{name}: expected {expected}; got {found(fields[name])}")
@@ -153,7 +125,8 @@ class _Reader:
     def _input(self, entry: Any, path: str) -> SweepInput:
         of_traces = {*PUBLISHED_FIELDS, *(name for names in ALLOWED.values() for name in names)}
         fields = fields_of(entry, path, "name", "files", "trace", *sorted(of_traces))
-        files = tuple(self._paths(fields.get("files", []), f"{path}.files"))
+        listed = enumerate(_texts(fields.get("files", []), f"{path}.files"))
+        files = tuple(self._path(text, f"{path}.files[{i}]") for i, text in listed)
         trace = fields.get("trace", "")
         if bool(files) == bool(trace):
             raise InputError(
@@ -165,21 +138,23 @@ class _Reader:
         for name in sorted(of_traces & {*fields} - allowed):
             raise InputError(f"{path}.{name}: expected it only with {_where_allowed(name)}")
         nodes, pods = self._tables(fields, path)
-        is_published = trace in PUBLISHED_NAMES
+        is_published, is_drawn = trace in PUBLISHED_NAMES, trace == GENERATED
         return SweepInput(
             _text(fields.get("name", trace or Path((*files, "")[0]).stem), f"{path}.name"),
-            files,
-            trace,
-            nodes,
-            pods,
-            tuple(_texts(fields.get("columns", []), f"{path}.columns")),
+            RunInput(
+                files=files,
+                trace=trace,
+                nodes=nodes,
+                pods=pods,
+                columns=tuple(_texts(fields.get("columns", []), f"{path}.columns")),
+                shuffled=_shuffled(fields, path),
+                place=self._path(fields.get("place"), f"{path}.place") if is_published else "",
+                window_s=_window(fields, path),
+                model=self._path(fields.get("model"), f"{path}.model") if is_drawn else "",
+                pods_per_node=_pod_limit(fields, path),
+            ),
             _demands(fields.get("demand"), f"{path}.demand"),
             _whole(fields.get("samplingSeed"), f"{path}.samplingSeed"),
-            _shuffled(fields, path),
-            self._path(fields.get("place"), f"{path}.place") if is_published else "",
-            _window(fields, path),
-            self._path(fields.get("model"), f"{path}.model") if trace == GENERATED else "",
-            _pod_limit(fields, path),
         )
 
     def _tables(self, fields: Mapping[str, Any], path: str) -> tuple[str, str]:
@@ -235,10 +210,6 @@ class _Reader:
         for i, text in enumerate(_texts(value, path)):
             is_file = (self._folder / text).exists() or not names_module(text)
             yield self._path(text, f"{path}[{i}]") if is_file else text
-
-    def _paths(self, value: Any, path: str) -> Iterator[str]:
-        for i, text in enumerate(_texts(value, path)):
-            yield self._path(text, f"{path}[{i}]")
 
     def _path(self, value: Any, path: str) -> str:
         return str(self._folder / _text(value, path))

@@ -9,6 +9,8 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from ..config import FeatureGates, parse_config
 from ..config.files import API_VERSION, KIND
 from ..config.releases import choose_release
@@ -17,8 +19,11 @@ from ..manifests.sources import STDIN, find_files
 from ..scheduler import names_module
 from ..sim.measures import measure_of
 from ..sim.traces import files_of
-from .document import SweepConfiguration, SweepDocument, SweepInput
+from .document import SweepDocument, SweepInput
 from .sweep_run import RunInput, SweepRun, digest_of, identified
+
+PATHS = ("nodes", "pods", "place", "model")
+"""Fields of an input that name one file or folder."""
 
 
 class _Digests:
@@ -52,29 +57,17 @@ def expand(document: SweepDocument) -> list[SweepRun]:
             raise InputError(f"{document.source}: measures[{i}]: {error}") from None
     digests = _Digests()
     schedulers = list(_schedulers(document, digests))
+    inputs = [
+        (each.name, *found)
+        for i, each in enumerate(document.inputs)
+        for found in _inputs(each, f"{document.source}: inputs[{i}]", document.seeds, digests)
+    ]
     return [
         identified(
-            SweepRun(
-                id="",
-                input=each.name,
-                configuration=configuration.name,
-                values=values,
-                seed=seed,
-                what=what,
-                config=tree,
-                plugins=plugins,
-                feature_gates=dict(configuration.feature_gates),
-                kubernetes_version=configuration.kubernetes_version,
-                until_s=document.until_s,
-                ties=document.ties,
-                digests={**hashes, **plugin_hashes},
-            )
+            replace(one, input=name, what=what, seed=seed, digests={**hashes, **one.digests})
         )
-        for i, each in enumerate(document.inputs)
-        for what, hashes, seed in _inputs(
-            each, f"{document.source}: inputs[{i}]", document.seeds, digests
-        )
-        for configuration, values, tree, plugins, plugin_hashes in schedulers
+        for name, what, hashes, seed in inputs
+        for one in schedulers
     ]
 
 
@@ -82,73 +75,55 @@ def _inputs(
     given: SweepInput, where: str, seeds: tuple[int, ...], digests: _Digests
 ) -> Iterator[tuple[RunInput, dict[str, str], int]]:
     """Objects read for each demand and seed."""
-    if STDIN in given.files:
+    if STDIN in given.what.files:
         raise InputError(f"{where}.files: expected files; got standard input")
     try:
-        files = tuple(str(Path(file).absolute()) for file in find_files(given.files))
+        files = tuple(map(_absolute, find_files(given.what.files)))
     except InputError as error:
         raise InputError(f"{where}.files: {error}") from None
-    tables = [str(Path(path).absolute()) if path else "" for path in (given.nodes, given.pods)]
-    place = str(Path(given.place).absolute()) if given.place else ""
-    published = tuple(map(str, files_of(Path(place)))) if place else ()
-    model = str(Path(given.model).absolute()) if given.model else ""
-    read = (*files, *tables, *published, model)
-    hashes = {path: digests.of(path, where) for path in read if path}
+    paths = {name: _absolute(getattr(given.what, name)) for name in PATHS}
+    tables = tuple(map(str, files_of(Path(paths["place"])))) if paths["place"] else ()
+    what = replace(given.what, files=files, tables=tables, **paths)
+    hashes = {path: digests.of(path, where) for path in what.paths}
     for demand, seed in product(given.demands, seeds):
         sampling = seed if given.sampling_seed is None else given.sampling_seed
-        yield (
-            RunInput(
-                files=files,
-                trace=given.trace,
-                nodes=tables[0],
-                pods=tables[1],
-                columns=given.columns,
-                demand=demand,
-                sampling_seed=0 if demand is None and not model else sampling,
-                model=model,
-                shuffled=given.shuffled,
-                place=place,
-                tables=published,
-                window_s=given.window_s,
-                pods_per_node=given.pods_per_node,
-            ),
-            hashes,
-            seed,
-        )
+        sampling = 0 if demand is None and not what.model else sampling
+        yield replace(what, demand=demand, sampling_seed=sampling), hashes, seed
 
 
-def _schedulers(
-    document: SweepDocument, digests: _Digests
-) -> Iterator[
-    tuple[
-        SweepConfiguration,
-        dict[str, Any],
-        dict[str, Any] | None,
-        tuple[str, ...],
-        dict[str, str],
-    ]
-]:
-    """Each configuration with each combination of its values, and its plugin files."""
+def _absolute(path: str) -> str:
+    return str(Path(path).absolute()) if path else ""
+
+
+def _schedulers(document: SweepDocument, digests: _Digests) -> Iterator[SweepRun]:
+    """Each configuration with each combination of its values: a run without an input."""
     for i, each in enumerate(document.configurations):
         where = f"{document.source}: configurations[{i}]"
-        plugins = tuple(
-            file if names_module(file) else str(Path(file).absolute()) for file in each.plugins
-        )
+        plugins = tuple(file if names_module(file) else _absolute(file) for file in each.plugins)
         hashes = {path: digests.of(path, f"{where}.plugins") for path in plugins}
         for combination in product(*each.vary.values()):
             values = dict(zip(each.vary, combination, strict=True))
+            named = " ".join([each.name, *(f"{path}={value}" for path, value in values.items())])
             try:
                 release = choose_release(each.kubernetes_version, "kubernetesVersion")
                 gates = FeatureGates.of(each.feature_gates, release)
                 tree = varied(each.tree, values)
-                parse_config(tree, _shown(each.name, values), gates)
+                parse_config(tree, named, gates)
             except InputError as error:
                 raise InputError(f"{where}: {error}") from None
-            yield each, values, tree, plugins, hashes
-
-
-def _shown(name: str, values: dict[str, Any]) -> str:
-    return " ".join([name, *(f"{path}={value}" for path, value in values.items())])
+            yield SweepRun(
+                id="",
+                input="",
+                configuration=each.name,
+                values=values,
+                config=tree,
+                plugins=plugins,
+                feature_gates=dict(each.feature_gates),
+                kubernetes_version=each.kubernetes_version,
+                until_s=document.until_s,
+                ties=document.ties,
+                digests=hashes,
+            )
 
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")

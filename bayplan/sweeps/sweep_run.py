@@ -19,22 +19,28 @@ class RunInput(msgspec.Struct, frozen=True, kw_only=True):
     """Objects and settings of a run; paths are absolute."""
 
     files: tuple[str, ...] = ()
-    """Manifests."""
+    """Files and folders with manifests."""
     trace: str = ""
+    """`openb`, `csv`, `generated`, the name of another published trace, or empty."""
     nodes: str = ""
+    """The table of nodes of a trace."""
     pods: str = ""
     columns: tuple[str, ...] = ()
+    """Fields and their columns in tables of one's own."""
     demand: float | None = None
     sampling_seed: int = 0
     shuffled: bool = False
+    """Every pod once before any comes again, nodes in random order."""
     place: str = ""
-    """The file or folder of a published trace."""
+    """The file or folder of another published trace."""
     tables: tuple[str, ...] = ()
     """The files there."""
     window_s: tuple[float, float | None] = (0.0, None)
+    """The part of its time that is taken."""
     model: str = ""
     """The model of a generated workload."""
     pods_per_node: int | None = None
+    """Pods that a node of a trace takes; None leaves it as it is imported."""
 
     @property
     def paths(self) -> list[str]:
@@ -53,7 +59,7 @@ class SweepRun(msgspec.Struct, frozen=True, kw_only=True):
     values: dict[str, Any] = {}
     """Varied values of the configuration, by path."""
     seed: int = 0
-    what: RunInput
+    what: RunInput = RunInput()
     config: dict[str, Any] | None = None
     """The configuration with these values; None means kube-scheduler's defaults."""
     plugins: tuple[str, ...] = ()
@@ -109,7 +115,8 @@ class SweepRun(msgspec.Struct, frozen=True, kw_only=True):
 
 def identified(run: SweepRun) -> SweepRun:
     """The run with its hash. Files count by content and name, not by folder."""
-    names = {path: _short(path) for path in (*run.what.paths, *run.plugins)}
+    # by name, without the folder
+    names = {path: path.replace("\\", "/").rpartition("/")[2] for path in run.what.paths}
     what = run.what
     content = {
         "version": __version__,
@@ -146,7 +153,3 @@ def shown_value(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float | bool):
         return value
     return msgspec.json.encode(value).decode()
-
-
-def _short(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2]
