@@ -9,6 +9,7 @@ import msgspec
 
 from ..api.pod import Pod
 from ..api.pod_groups import PodGroup
+from ..cluster.objects import WatchHandler
 from .history import History
 from .value_numbers import NONE, Tree
 
@@ -25,8 +26,8 @@ class PageGroup(msgspec.Struct, frozen=True):
     """Of its members."""
 
 
-class GroupCluster(Protocol):
-    """Sources of pod groups, pods and nodes."""
+class PageCluster(Protocol):
+    """The page's view of a cluster."""
 
     def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
         """All objects of `kind`, in `namespace` when given."""
@@ -34,9 +35,12 @@ class GroupCluster(Protocol):
     def get(self, kind: str, namespace: str, name: str) -> Any | None:
         """One object, or None."""
 
+    def watch(self, handler: WatchHandler, replay: bool = True) -> None:
+        """Notify `handler` of every change; with `replay`, first of all existing objects."""
 
-def groups_tree(groups: Iterable[PageGroup], history: History) -> list[Tree]:
-    """The groups as the page reads them."""
+
+def groups_tree(groups: Iterable[Any], history: History) -> list[Tree]:
+    """The groups, which have the fields of a PageGroup, as the page reads them."""
     return [
         {
             "namespace": group.namespace,
@@ -50,7 +54,7 @@ def groups_tree(groups: Iterable[PageGroup], history: History) -> list[Tree]:
     ]
 
 
-def live_groups(cluster: GroupCluster) -> Iterator[PageGroup]:
+def live_groups(cluster: PageCluster) -> Iterator[PageGroup]:
     """The groups of a cluster as they are now; the cause is the scheduler's text in the condition of a group."""
     groups = [group for group in cluster.list("PodGroup") if isinstance(group, PodGroup)]
     if not groups:
@@ -74,7 +78,7 @@ def live_groups(cluster: GroupCluster) -> Iterator[PageGroup]:
         )
 
 
-def _place(cluster: GroupCluster, group: PodGroup, pods: Sequence[Pod]) -> str:
+def _place(cluster: PageCluster, group: PodGroup, pods: Sequence[Pod]) -> str:
     """The domains of the group's topology constraint that its members are in; without one, the number of nodes."""
     names = sorted({pod.node_name for pod in pods if pod.node_name})
     if not names:

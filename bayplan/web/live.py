@@ -12,7 +12,7 @@ import hmac
 import os
 import secrets
 import ssl
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from secrets import token_urlsafe
 from typing import Any, Protocol, TypeVar
 
@@ -22,13 +22,12 @@ from aiohttp.typedefs import Handler
 
 from ..api.pod import Pod
 from ..clock import Clock
-from ..cluster.objects import WatchHandler
 from ..errors import BayplanError, InputError
 from ..scheduler import Inquiry, Scheduler
 from .access import LocalAccess, foreign_reason
 from .accounts import MakeView, account_of_inquiry, remedies_of
 from .assembly import assemble, policy_of
-from .group_rows import groups_tree, live_groups
+from .group_rows import PageCluster, groups_tree, live_groups
 from .history import FORMAT, History
 from .live_use import LiveUse, ReadUse
 from .value_numbers import Tree
@@ -58,34 +57,11 @@ Allows = Callable[[web.Request], Awaitable[bool]]
 """Whether the request may read cluster data."""
 
 
-class PageCluster(Protocol):
-    """The page's view of a cluster."""
-
-    def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
-        """All objects of `kind`, in `namespace` when given."""
-
-    def get(self, kind: str, namespace: str, name: str) -> Any | None:
-        """One object, or None."""
-
-    def watch(self, handler: WatchHandler, replay: bool = True) -> None:
-        """Notify `handler` of every change; with `replay`, first of all existing objects."""
-
-
 class RunsWork(Protocol):
     """Runs a function on the thread of the cluster and the scheduler."""
 
     async def __call__(self, work: Callable[[], Answer]) -> Answer:
         """The function's result."""
-
-
-def no_scheduler() -> Scheduler | None:
-    """No scheduler: other schedulers place the pods."""
-    return None
-
-
-def always() -> bool:
-    """Available as long as the server runs."""
-    return True
 
 
 async def run_here(work: Callable[[], Answer]) -> Answer:
@@ -101,11 +77,11 @@ class PageSource(msgspec.Struct, frozen=True):
 
     cluster: PageCluster
     clock: Clock
-    scheduler: Callable[[], Scheduler | None] = no_scheduler
+    scheduler: Callable[[], Scheduler | None] = lambda: None
     run: RunsWork = run_here
     make_view: MakeView | None = None
     """Makes the cluster view for counterfactuals; None if they are not computed."""
-    is_ready: Callable[[], bool] = always
+    is_ready: Callable[[], bool] = lambda: True
     begin_question: Callable[[], AnswerBody] | None = None
     """Reads the cluster, and returns a function that answers a question about it, on any thread; None for no
     questions.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
@@ -13,7 +13,7 @@ from ..errors import BayplanError
 from ..scheduler import Inquiry
 from .accounts import MakeView, account_of_attempt, account_of_inquiry, remedies_of
 from .assembly import assemble
-from .group_rows import PageGroup, groups_tree
+from .group_rows import groups_tree
 from .history import FORMAT, History, HistoryState
 from .value_numbers import Tree
 
@@ -36,7 +36,7 @@ def write_report(
     sources: Iterable[Path | str] = (),
     preempted: Iterable[tuple[Pod, Pod | GroupPreemptor]] = (),
     make_view: MakeView | None = None,
-    groups: Iterable[PageGroup] = (),
+    groups: Iterable[Any] = (),
     series: Mapping[str, Steps] | None = None,
     use: Mapping[tuple[str, str], Mapping[str, int]] | None = None,
 ) -> None:
@@ -83,7 +83,7 @@ def report_data(
     sources: Iterable[Path | str] = (),
     preempted: Iterable[tuple[Pod, Pod | GroupPreemptor]] = (),
     make_view: MakeView | None = None,
-    groups: Iterable[PageGroup] = (),
+    groups: Iterable[Any] = (),
 ) -> Tree:
     """The data of the page of a run: the first state, all changes, and accounts of the pending pods."""
     history.sync()

@@ -227,7 +227,7 @@ def test_counterfactuals_are_included_in_small_clusters(
         pytest.param("?namespace=a&name=b", {}, "The pod no longer exists.", id="not there"),
         pytest.param(
             "?namespace=default&name=huge",
-            {"scheduler": live.no_scheduler},
+            {"scheduler": lambda: None},
             "No scheduler here is responsible for the pod.",
             id="no scheduler",
         ),

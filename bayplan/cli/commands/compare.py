@@ -31,7 +31,7 @@ from ..options.scheduler_options import (
     reading_files,
 )
 from ..render.answer_output import is_whole, print_answer
-from ..render.html import comparison_to
+from ..render.html import html_to
 from ..render.plain_data import ANSWER_FORM, AnswerForm
 from ..render.progress_bar import progress_bar
 
@@ -132,7 +132,7 @@ def compare(options: CompareOptions) -> None:
         options.pools, options.instance_types, options.autoscaler, manifests.objects
     )
     schedulers, runs_of = _runs(schedulers, autoscalers, until_s)
-    with comparison_to(options.html) as page:
+    with html_to(options.html) as page:
         with progress_bar("scheduling") as on_runs:
             answer = compare_schedulers(
                 manifests.objects,
@@ -143,7 +143,7 @@ def compare(options: CompareOptions) -> None:
                 on_run=page.follow,
                 runs_of=runs_of,
             )
-        page.write(answer, [str(path) for path in options.filename or ()])
+        page.write_comparison(answer, [str(path) for path in options.filename or ()])
     print_answer(
         answer,
         "Comparison",

@@ -20,14 +20,18 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from ...api.pod import Pod
+    from ...clock import Clock
     from ...config.gates import FeatureGates
     from ...drivers.kube_driver import KubeDriver
     from ...kube.connection import Connection
     from ...kube.leader import LeaderElector
     from ...observe.families import GaugeFamily
+    from ...scheduler import Scheduler
+    from ...sim.settings import Settings
     from ...web.access import Access
     from ...web.client_certificates import ClientAuthorities
     from ...web.delegated import DelegatedAccess
+    from ...web.live import PageSource
     from ...web.live_use import ReadUse
     from ...web.route_server import WebServer
     from ...web.tls import ServingTls
@@ -332,34 +336,46 @@ def _listed(data: Mapping[str, str], key: str) -> list[str]:
     return [str(one) for one in found]
 
 
-def _page(driver: KubeDriver, read_use: ReadUse | None) -> list[web.RouteDef]:
-    """The live page; the server checks who may read it."""
+def page_source(
+    cluster: Any,
+    clock: Clock,
+    scheduler: Callable[[], Scheduler | None],
+    settings: Settings,
+    **more: Any,
+) -> PageSource:
+    """The data of the page of a cluster in this process, and the answers to its questions."""
     from ...answers.questions import answer_question
-    from ...sim.settings import Settings
     from ...trials import TrialCluster
-    from ...web.live import AnswerBody, PageSource, anyone, page_routes
-
-    cluster, options = driver.cluster, driver.options
-    settings = Settings(driver.config, options.feature_gates or {}, tuple(options.plugins))
+    from ...web.live import AnswerBody, PageSource
 
     def objects() -> list[Any]:
         return [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
-
-    def view() -> TrialCluster:
-        return TrialCluster(objects(), settings, options.clock)
 
     def begin_question() -> AnswerBody:
         present = objects()
         return lambda body: answer_question(present, settings, body)
 
-    source = PageSource(
-        cluster,
+    def view() -> TrialCluster:
+        return TrialCluster(objects(), settings, clock)
+
+    return PageSource(
+        cluster, clock, scheduler, make_view=view, begin_question=begin_question, **more
+    )
+
+
+def _page(driver: KubeDriver, read_use: ReadUse | None) -> list[web.RouteDef]:
+    """The live page; the server checks who may read it."""
+    from ...sim.settings import Settings
+    from ...web.live import anyone, page_routes
+
+    options = driver.options
+    source = page_source(
+        driver.cluster,
         options.clock,
         lambda: driver.scheduler,
+        Settings(driver.config, options.feature_gates or {}, tuple(options.plugins)),
         run=driver.call,
-        make_view=view,
         is_ready=driver.is_ready,
-        begin_question=begin_question,
         read_use=read_use,
     )
     return page_routes(source, anyone, PAGE)

@@ -129,9 +129,9 @@ def simulate(question: Question, options: SimulateOptions) -> None:
             simulation = _simulation(question, settings, options, writer)
             if use is None:
                 question.manifests.drop_running()
-            page.follow(simulation, settings)
+            page.follow("", simulation)
             report = _run(simulation, writer, until_s)
-        page.write(report, question.sources, use)
+        page.write(simulation, settings, report, question.sources, use)
         write_cluster(simulation)
         usage = None if use is None else _usage(question, use)
         print_report(report, options, question, usage)

@@ -53,8 +53,7 @@ from .cluster_entries import (
     write_entry,
 )
 from .detached_server import DetachedServer, fork_server
-from .page_data import page_source
-from .run_server import need_web_server
+from .run_server import need_web_server, page_source
 
 if TYPE_CHECKING:
     from ...apiserver import ApiServer
@@ -234,6 +233,7 @@ def serve(
 ) -> None:
     """Serve until a signal."""
     from ...apiserver import NodeModel
+    from ...apiserver.object_editor import ObjectEditor
     from ...sim.settings import DEFAULT_SETTINGS
     from ...web.live import PageServer
     from .node_shapes import read_shape
@@ -265,7 +265,16 @@ def serve(
             running = start_scheduler(server, settings)
             path = write_kubeconfig(server, options.kubeconfig, folder or own_folder)
             if options.page:
-                shown = PageServer(page_source(server, running, settings or DEFAULT_SETTINGS, use))
+                shown = PageServer(
+                    page_source(
+                        server.plane.cluster,
+                        server.clock,
+                        lambda: running,
+                        settings or DEFAULT_SETTINGS,
+                        edit=ObjectEditor(server.registry).handle,
+                        read_use=use,
+                    )
+                )
                 await shown.start(options.page_port)
             say_ready(server, path, shown.url if shown is not None else "", entry, detached)
             await until_told()
