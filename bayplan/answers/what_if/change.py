@@ -6,8 +6,9 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any
 
+from ...api.node import Node
 from ...errors import InputError
-from ..references import parse_selector
+from ..references import find_nodes, parse_selector
 from ..stage import Stage
 
 
@@ -35,20 +36,29 @@ def names_of(change: ClusterChange, field: str) -> None:
     object.__setattr__(change, field, tuple(names))
 
 
-def check_nodes(change: Any) -> None:
-    """Check the fields `nodes`, names or patterns, and `selector`; raises InputError when both are empty."""
-    names_of(change, "nodes")
-    check_field(change, "selector", str, "labels such as zone=a")
-    parse_selector(change.selector)
-    if not change.nodes and not change.selector:
-        what = type(change).__name__.lower()
-        raise InputError(f"{what}: expected names of nodes or a selector (-l); got neither")
+class NodesChange(ClusterChange):
+    """A change of nodes that are given by names or patterns (`nodes`), or by labels (`selector`)."""
 
+    nodes: tuple[str, ...]
+    selector: str
 
-def shown_nodes(change: Any) -> str:
-    """The nodes as a user would type them."""
-    labels = (f"-l {change.selector}",) if change.selector else ()
-    return " ".join((*change.nodes, *labels))
+    def __post_init__(self) -> None:
+        """Raise InputError when neither is given, or the selector is wrong, and TypeError for other types."""
+        names_of(self, "nodes")
+        check_field(self, "selector", str, "labels such as zone=a")
+        parse_selector(self.selector)
+        if not self.nodes and not self.selector:
+            expected = "expected names of nodes or a selector (-l)"
+            raise InputError(f"{type(self).__name__.lower()}: {expected}; got neither")
+
+    @property
+    def text(self) -> str:
+        labels = (f"-l {self.selector}",) if self.selector else ()
+        return " ".join((type(self).__name__.lower(), *self.nodes, *labels))
+
+    def find(self, stage: Stage) -> list[Node]:
+        """The nodes; raises InputError when there is none."""
+        return find_nodes(stage.cluster, self.nodes, self.selector)
 
 
 def check_field(change: ClusterChange, field: str, kind: type, expected: str) -> None:

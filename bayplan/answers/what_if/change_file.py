@@ -6,7 +6,9 @@ arguments; they are made in order. docs/what-if.md describes them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +29,6 @@ from .rounds import Drain
 from .upgrades import Upgrade
 
 KIND = "WhatIf"
-DRAIN_FLAGS = {
-    "force": "force",
-    "deleteEmptydirData": "delete_emptydir_data",
-    "disableEviction": "disable_eviction",
-    "ignoreDaemonsets": "ignore_daemonsets",
-}
-"""The flags of kubectl drain in a file, and the fields of changes that they set."""
 
 
 def read_change_file(path: str | Path, remarks: list[str] | None = None) -> list[ClusterChange]:
@@ -102,153 +97,6 @@ def _read_entry(entry: Any, path: str) -> Iterator[ClusterChange]:
     yield from reader(value, f"{path}.{word}")
 
 
-# Arguments of each keyword
-
-
-def _drain(value: Any, path: str) -> Iterator[ClusterChange]:
-    if not isinstance(value, Mapping):
-        yield Drain(_texts(value, path))
-        return
-    fields = _fields(value, path, "nodes", "selector", *DRAIN_FLAGS, "startTime")
-    nodes, selector = _chosen(fields, path)
-    yield Drain(
-        nodes,
-        selector=selector,
-        start_s=_seconds(fields, path, "startTime"),
-        **_drain_flags(fields, path),
-    )
-
-
-def _drain_flags(fields: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """The flags of kubectl drain; one that is left out has its default."""
-    return {DRAIN_FLAGS[name]: _flag(fields, path, name) for name in DRAIN_FLAGS if name in fields}
-
-
-def _upgrade(value: Any, path: str) -> Iterator[ClusterChange]:
-    if not isinstance(value, Mapping):
-        yield Upgrade(_texts(value, path))
-        return
-    numbers = ("surge", "maxUnavailable")
-    times = ("startTime", "nodeStartTime")
-    fields = _fields(value, path, "nodes", "selector", *DRAIN_FLAGS, *numbers, *times)
-    yield Upgrade(
-        *_chosen(fields, path),
-        surge=_number(fields.get("surge", 1), f"{path}.surge"),
-        max_unavailable=_number(fields.get("maxUnavailable", 0), f"{path}.maxUnavailable"),
-        start_s=_seconds(fields, path, "startTime"),
-        node_start_s=_seconds(fields, path, "nodeStartTime"),
-        **_drain_flags(fields, path),
-    )
-
-
-def _cordon(make: Callable[[tuple[str, ...], str], ClusterChange]) -> Reader:
-    def read(value: Any, path: str) -> Iterator[ClusterChange]:
-        if isinstance(value, Mapping):
-            yield make(*_chosen(_fields(value, path, "nodes", "selector"), path))
-        else:
-            yield make(_texts(value, path), "")
-
-    return read
-
-
-def _delete(value: Any, path: str) -> Iterator[ClusterChange]:
-    if not isinstance(value, Mapping):
-        yield Delete(_texts(value, path))
-        return
-    fields = _fields(value, path, "objects", "selector")
-    objects = fields.get("objects")
-    yield Delete(
-        _texts(objects, f"{path}.objects") if objects is not None else (),
-        _text(fields.get("selector"), f"{path}.selector") if "selector" in fields else "",
-    )
-
-
-def _chosen(fields: Mapping[str, Any], path: str) -> tuple[tuple[str, ...], str]:
-    """The names of nodes and the selector; one of them may be absent."""
-    nodes, selector = fields.get("nodes"), fields.get("selector")
-    return (
-        _texts(nodes, f"{path}.nodes") if nodes is not None or selector is None else (),
-        _text(selector, f"{path}.selector") if selector is not None else "",
-    )
-
-
-def _flag(fields: Mapping[str, Any], path: str, name: str) -> bool:
-    given = fields.get(name) or False
-    if not isinstance(given, bool):
-        raise FieldError(f"{path}.{name}", f"expected true or false; got {found(given)}")
-    return given
-
-
-def _seconds(fields: Mapping[str, Any], path: str, name: str) -> float:
-    given = fields.get(name, "0s")
-    seconds = parse_duration(given) if isinstance(given, str) else None
-    if seconds is None:
-        raise FieldError(f"{path}.{name}", f"{EXPECTED}; got {found(given)}")
-    return seconds
-
-
-def _add_nodes(value: Any, path: str) -> Iterator[ClusterChange]:
-    fields = _fields(value, path, "number", "like")
-    like = _texts(fields.get("like"), f"{path}.like")
-    yield AddNodes(_number(fields.get("number", 1), f"{path}.number"), like)
-
-
-def _taint(make: Callable[[str, tuple[str, ...]], ClusterChange]) -> Reader:
-    def read(value: Any, path: str) -> Iterator[ClusterChange]:
-        fields = _fields(value, path, "node", "taints")
-        node = _text(fields.get("node"), f"{path}.node")
-        yield make(node, _texts(fields.get("taints"), f"{path}.taints"))
-
-    return read
-
-
-def _resize(value: Any, path: str) -> Iterator[ClusterChange]:
-    fields = _fields(value, path, "target", "resources", "container")
-    resources = fields.get("resources")
-    if not isinstance(resources, Mapping) or not resources:
-        expected = "expected amounts by resource, such as cpu: 8"
-        raise FieldError(f"{path}.resources", f"{expected}; got {found(resources)}")
-    for name, amount in resources.items():
-        check_amount(name, amount, f"{name}={amount}")
-    container = _text(fields["container"], f"{path}.container") if "container" in fields else ""
-    yield Resize(_text(fields.get("target"), f"{path}.target"), dict(resources), container)
-
-
-def _scale(value: Any, path: str) -> Iterator[ClusterChange]:
-    fields = _fields(value, path, "workload", "replicas")
-    workload = _text(fields.get("workload"), f"{path}.workload")
-    yield Scale(workload, _number(fields.get("replicas"), f"{path}.replicas"))
-
-
-def _add(value: Any, path: str) -> Iterator[ClusterChange]:
-    trees = value if isinstance(value, list) else [value]
-    for i, tree in enumerate(trees):
-        yield Add(tuple(added_objects(tree, f"{path}[{i}]")))
-
-
-def _patch(value: Any, path: str) -> Iterator[ClusterChange]:
-    trees = value if isinstance(value, list) else [value]
-    for i, tree in enumerate(trees):
-        yield Patch(read_change(tree, f"{path}[{i}]"))
-
-
-Reader = Callable[[Any, str], Iterator[ClusterChange]]
-READERS: dict[str, Reader] = {
-    "drain": _drain,
-    "upgrade": _upgrade,
-    "addNodes": _add_nodes,
-    "cordon": _cordon(Cordon),
-    "uncordon": _cordon(Uncordon),
-    "addTaint": _taint(AddTaint),
-    "removeTaint": _taint(RemoveTaint),
-    "resize": _resize,
-    "scale": _scale,
-    "delete": _delete,
-    "add": _add,
-    "patch": _patch,
-}
-
-
 def _fields(value: Any, path: str, *names: str) -> Mapping[str, Any]:
     listed = " and ".join(names)
     if not isinstance(value, Mapping):
@@ -278,3 +126,102 @@ def _number(value: Any, path: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise FieldError(path, f"expected a number that is not negative; got {found(value)}")
     return value
+
+
+def _flag(value: Any, path: str) -> bool:
+    if not isinstance(value or False, bool):
+        raise FieldError(path, f"expected true or false; got {found(value)}")
+    return bool(value)
+
+
+def _seconds(value: Any, path: str) -> float:
+    seconds = parse_duration(value) if isinstance(value, str) else None
+    if seconds is None:
+        raise FieldError(path, f"{EXPECTED}; got {found(value)}")
+    return seconds
+
+
+def _amounts(value: Any, path: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not value:
+        expected = "expected amounts by resource, such as cpu: 8"
+        raise FieldError(path, f"{expected}; got {found(value)}")
+    for name, amount in value.items():
+        check_amount(name, amount, f"{name}={amount}")
+    return dict(value)
+
+
+def _add(value: Any, path: str) -> Iterator[ClusterChange]:
+    trees = value if isinstance(value, list) else [value]
+    for i, tree in enumerate(trees):
+        yield Add(tuple(added_objects(tree, f"{path}[{i}]")))
+
+
+def _patch(value: Any, path: str) -> Iterator[ClusterChange]:
+    trees = value if isinstance(value, list) else [value]
+    for i, tree in enumerate(trees):
+        yield Patch(read_change(tree, f"{path}[{i}]"))
+
+
+Reader = Callable[[Any, str], Iterator[ClusterChange]]
+Fields = Mapping[str, Callable[[Any, str], Any]]
+NODES: Fields = {"nodes": _texts, "selector": _text}
+FLAGS = ("force", "deleteEmptydirData", "disableEviction", "ignoreDaemonsets")
+"""The flags of kubectl drain."""
+DRAIN: Fields = {**NODES, **dict.fromkeys(FLAGS, _flag)}
+UPGRADE: Fields = {**DRAIN, "surge": _number, "maxUnavailable": _number}
+TAINTS: Fields = {"node": _text, "taints": _texts}
+ATTRIBUTES = {"startTime": "start_s", "nodeStartTime": "node_start_s", "resources": "amounts"}
+"""Attributes of changes that are not named as in a file."""
+_CAPITAL = re.compile("[A-Z]")
+
+
+def _reader(
+    make: Callable[..., ClusterChange], fields: Fields, *required: str, alone: str = ""
+) -> Reader:
+    """Reads a change whose arguments are `fields`; `alone` is the one whose value may stand for them all.
+
+    Of nodes and a selector, one is enough.
+    """
+
+    def read(value: Any, path: str) -> Iterator[ClusterChange]:
+        if alone and not isinstance(value, Mapping):
+            yield make(**{alone: _texts(value, path)})
+            return
+        given = _fields(value, path, *fields)
+        given = {name: v for name, v in given.items() if v is not None or name not in NODES}
+        needed = set(required) if "selector" not in given else ()
+        names = [name for name in fields if name in given or name in needed]
+        attributes = [
+            ATTRIBUTES.get(name) or _CAPITAL.sub(lambda found: f"_{found[0].lower()}", name)
+            for name in names
+        ]
+        values = [fields[name](given.get(name), f"{path}.{name}") for name in names]
+        yield make(**dict(zip(attributes, values, strict=True)))
+
+    return read
+
+
+READERS: dict[str, Reader] = {
+    "drain": _reader(Drain, {**DRAIN, "startTime": _seconds}, "nodes", alone="nodes"),
+    "upgrade": _reader(
+        Upgrade,
+        {**UPGRADE, "startTime": _seconds, "nodeStartTime": _seconds},
+        "nodes",
+        alone="nodes",
+    ),
+    "addNodes": _reader(partial(AddNodes, number=1), {"number": _number, "like": _texts}, "like"),
+    "cordon": _reader(Cordon, NODES, "nodes", alone="nodes"),
+    "uncordon": _reader(Uncordon, NODES, "nodes", alone="nodes"),
+    "addTaint": _reader(AddTaint, TAINTS, *TAINTS),
+    "removeTaint": _reader(RemoveTaint, TAINTS, *TAINTS),
+    "resize": _reader(
+        Resize,
+        {"target": _text, "resources": _amounts, "container": _text},
+        "target",
+        "resources",
+    ),
+    "scale": _reader(Scale, {"workload": _text, "replicas": _number}, "workload", "replicas"),
+    "delete": _reader(Delete, {"objects": _texts, "selector": _text}, alone="objects"),
+    "add": _add,
+    "patch": _patch,
+}

@@ -8,65 +8,49 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...api.node import Node
-from ...api.pod import Pod
 from ...api.taints import (
     NO_EXECUTE,
     NO_SCHEDULE,
     TAINT_EFFECTS,
     Taint,
-    Toleration,
     find_untolerated,
 )
 from ...cluster.memory import is_static
 from ...errors import InputError
-from ..references import find_node, find_nodes
+from ..references import find_node
 from ..stage import Stage
-from .change import ClusterChange, check_field, check_nodes, names_of, shown_nodes
+from .change import ClusterChange, NodesChange, check_field, names_of
 
 CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
 
-@dataclass(frozen=True, slots=True)
-class Cordon(ClusterChange):
+@dataclass(frozen=True)
+class Cordon(NodesChange):
     """Cordon nodes, given by names, patterns or labels; running pods stay."""
 
     nodes: tuple[str, ...] = ()
     selector: str = ""
 
-    def __post_init__(self) -> None:
-        check_nodes(self)
-
-    @property
-    def text(self) -> str:
-        return f"cordon {shown_nodes(self)}"
-
     def apply(self, stage: Stage) -> None:
-        for node in find_nodes(stage.cluster, self.nodes, self.selector):
+        for node in self.find(stage):
             stage.update_node(cordoned(node))
 
 
-@dataclass(frozen=True, slots=True)
-class Uncordon(ClusterChange):
+@dataclass(frozen=True)
+class Uncordon(NodesChange):
     """Uncordon nodes, given by names, patterns or labels."""
 
     nodes: tuple[str, ...] = ()
     selector: str = ""
 
-    def __post_init__(self) -> None:
-        check_nodes(self)
-
-    @property
-    def text(self) -> str:
-        return f"uncordon {shown_nodes(self)}"
-
     def apply(self, stage: Stage) -> None:
-        for node in find_nodes(stage.cluster, self.nodes, self.selector):
+        for node in self.find(stage):
             stage.update_node(uncordoned(node))
 
 
-@dataclass(frozen=True, slots=True)
-class AddTaint(ClusterChange):
-    """Add taints to a node, written `key=value:Effect` or `key:Effect`; NoExecute evicts pods."""
+@dataclass(frozen=True)
+class TaintChange(ClusterChange):
+    """A change of the taints of a node."""
 
     node: str
     taints: tuple[str, ...]
@@ -77,7 +61,12 @@ class AddTaint(ClusterChange):
 
     @property
     def text(self) -> str:
-        return f"add-taint {self.node} {' '.join(self.taints)}"
+        word = "add-taint" if isinstance(self, AddTaint) else "remove-taint"
+        return f"{word} {self.node} {' '.join(self.taints)}"
+
+
+class AddTaint(TaintChange):
+    """Add taints to a node, written `key=value:Effect` or `key:Effect`; NoExecute evicts pods."""
 
     def apply(self, stage: Stage) -> None:
         node = find_node(stage.cluster, self.node)
@@ -87,26 +76,15 @@ class AddTaint(ClusterChange):
         stage.update_node(node.replace(taints=(*kept, *added)))
         drives_away = [taint for taint in added if taint.effect == NO_EXECUTE]
         for pod in stage.pods_on(node.name) if drives_away else ():
-            taint = find_untolerated(drives_away, _for_ever(pod))
+            for_ever = [one for one in pod.tolerations if one.toleration_seconds is None]
+            taint = find_untolerated(drives_away, for_ever)
             if taint is not None and not is_static(pod):
                 stage.drive_off(pod, f"{node.name} has taint {show_taint(taint)}")
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveTaint(ClusterChange):
+class RemoveTaint(TaintChange):
     """Remove taints from a node, each written as key, `key:Effect` or `key=value:Effect`,
     optionally with a trailing -."""
-
-    node: str
-    taints: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        check_field(self, "node", str, "a name")
-        names_of(self, "taints")
-
-    @property
-    def text(self) -> str:
-        return f"remove-taint {self.node} {' '.join(self.taints)}"
 
     def apply(self, stage: Stage) -> None:
         node = find_node(stage.cluster, self.node)
@@ -157,8 +135,3 @@ def _is_named(taint: Taint, text: str) -> bool:
     key, equals, value = named.partition("=")
     is_value = value == taint.value if equals else True
     return taint.key == key and taint.effect == effect and is_value
-
-
-def _for_ever(pod: Pod) -> list[Toleration]:
-    """The tolerations without a time limit."""
-    return [t for t in pod.tolerations if t.toleration_seconds is None]

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
 
 from ...api.pod import Pod
 from ...cluster.memory import (
@@ -27,9 +27,8 @@ from ...cluster.memory.pod_index import is_healthy
 from ..budget_effects import BudgetUse
 from ..courses import DrainCourse, DrainRound, DrainStall, PodAtRisk
 from ..input_gaps import eviction_gaps
-from ..references import find_nodes
 from ..stage import Stage
-from .change import ClusterChange, check_nodes, check_seconds, shown_nodes
+from .change import NodesChange, check_seconds
 from .node_changes import cordoned
 
 FORCED = "no controller recreates it; it counts as created again"
@@ -213,8 +212,8 @@ def _owner_key(pod: Pod) -> OwnerKey:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Drain(ClusterChange):
+@dataclass(frozen=True)
+class Drain(NodesChange):
     """Cordon nodes and evict their pods in rounds, except daemons and static pods.
 
     Nodes are given by names or patterns (`gpu-*`), by the labels of `selector`, or by both. As with kubectl drain, a
@@ -233,21 +232,14 @@ class Drain(ClusterChange):
     ignore_daemonsets: bool = True
 
     def __post_init__(self) -> None:
-        check_nodes(self)
+        super().__post_init__()
         check_seconds(self, "start_s")
 
-    @property
-    def text(self) -> str:
-        return f"drain {shown_nodes(self)}"
-
     def apply(self, stage: Stage) -> None:
-        found = find_nodes(stage.cluster, self.nodes, self.selector)
+        found = self.find(stage)
         for node in found:
             stage.update_node(cordoned(node))
-        rules = DrainRules(
-            self.force, self.delete_emptydir_data, self.disable_eviction, self.ignore_daemonsets
-        )
-        evictions = Evictions(stage, self.start_s, rules)
+        evictions = Evictions(stage, self.start_s, DrainRules.of(self))
         leaving = evictions.pods_to_go(node.name for node in found)
         stage.notes += eviction_gaps(stage.cluster, leaving)
         stage.courses.append(evictions.drain([node.name for node in found], stage.on_progress))
@@ -272,6 +264,11 @@ class DrainRules:
     delete_emptydir_data: bool = False
     disable_eviction: bool = False
     ignore_daemonsets: bool = True
+
+    @classmethod
+    def of(cls, change: Any) -> DrainRules:
+        """The flags of a drain or an upgrade."""
+        return cls(**{each.name: getattr(change, each.name) for each in fields(cls)})
 
     def refusals(self, pods: Iterable[Pod]) -> dict[str, list[Pod]]:
         """The pods of a node that keep it from being drained, by kubectl's words."""

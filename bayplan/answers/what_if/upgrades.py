@@ -9,17 +9,17 @@ from ...api.node import Node
 from ...errors import InputError
 from ..courses import DrainCourse, UpgradeCourse
 from ..input_gaps import eviction_gaps
-from ..references import find_node, find_nodes
+from ..references import find_node
 from ..stage import Stage
-from .change import ClusterChange, check_field, check_nodes, check_seconds, shown_nodes
+from .change import NodesChange, check_field, check_seconds
 from .node_changes import cordoned, uncordoned
 from .node_copies import add_node_like, free_names
 from .object_changes import empty_node
 from .rounds import DrainRules, Evictions
 
 
-@dataclass(frozen=True, slots=True)
-class Upgrade(ClusterChange):
+@dataclass(frozen=True)
+class Upgrade(NodesChange):
     """Replace nodes in turn: `surge` new nodes come first, `max_unavailable` come after their old ones.
 
     So at most `surge` nodes are there in addition, and at most `max_unavailable` are missing. A new
@@ -40,7 +40,7 @@ class Upgrade(ClusterChange):
     ignore_daemonsets: bool = True
 
     def __post_init__(self) -> None:
-        check_nodes(self)
+        super().__post_init__()
         check_seconds(self, "start_s")
         check_seconds(self, "node_start_s")
         for field in ("surge", "max_unavailable"):
@@ -52,11 +52,10 @@ class Upgrade(ClusterChange):
     @property
     def text(self) -> str:
         missing = f" --max-unavailable {self.max_unavailable}" if self.max_unavailable else ""
-        return f"upgrade {shown_nodes(self)} --surge {self.surge}{missing}"
+        return f"{super().text} --surge {self.surge}{missing}"
 
     def apply(self, stage: Stage) -> None:
-        found = find_nodes(stage.cluster, self.nodes, self.selector)
-        stage.courses.append(_Upgrading(stage, self, found).run())
+        stage.courses.append(_Upgrading(stage, self, self.find(stage)).run())
 
 
 class _Upgrading:
@@ -64,13 +63,7 @@ class _Upgrading:
 
     def __init__(self, stage: Stage, options: Upgrade, nodes: Sequence[Node]) -> None:
         self._stage, self._options = stage, options
-        rules = DrainRules(
-            options.force,
-            options.delete_emptydir_data,
-            options.disable_eviction,
-            options.ignore_daemonsets,
-        )
-        self._evictions = Evictions(stage, options.start_s, rules)
+        self._evictions = Evictions(stage, options.start_s, DrainRules.of(options))
         self._course = UpgradeCourse([node.name for node in nodes])
         leaving = self._evictions.pods_to_go(self._course.nodes)
         stage.notes += eviction_gaps(stage.cluster, leaving)
