@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ..api.pod import Pod
 from ..api.workloads import PodDisruptionBudget
 from ..cluster.memory import MemoryCluster
+from .plain_part import PlainPart
 
 LabelsKey: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
 """A namespace, and the labels of pods in it."""
 
 
 @dataclass(slots=True)
-class BudgetUse:
+class BudgetUse(PlainPart):
     """One budget, the most disruptions it allowed at a time, and the pods counted against it."""
+
+    PLAIN = "budget allowed disrupted atOnce violated=is_violated pods"
 
     budget: str
     """`namespace/name`."""
@@ -31,16 +34,10 @@ class BudgetUse:
         """Whether more pods were down at a time than the budget allows."""
         return self.at_once > self.allowed
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "budget": self.budget,
-            "allowed": self.allowed,
-            "disrupted": len(self.pods),
-            "atOnce": self.at_once,
-            "violated": self.is_violated,
-            "pods": list(self.pods),
-        }
+    @property
+    def disrupted(self) -> int:
+        """Number of the pods that were counted."""
+        return len(self.pods)
 
 
 class BudgetCounts:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
+
+from .plain_part import PlainPart
 
 
 @dataclass(frozen=True, slots=True)
-class DrainRound:
+class DrainRound(PlainPart):
     """One round: pods were evicted as far as the budgets allowed, and placed where they fit."""
+
+    PLAIN = "atSeconds=at_s evicted pending"
 
     at_s: float
     """Seconds since the beginning."""
@@ -16,14 +20,12 @@ class DrainRound:
     pending: int
     """Pods of the cluster without a node after it."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"atSeconds": self.at_s, "evicted": self.evicted, "pending": self.pending}
-
 
 @dataclass(frozen=True, slots=True)
-class DrainStall:
+class DrainStall(PlainPart):
     """Pods that cannot be evicted, and the cause."""
+
+    PLAIN = "cause refused=is_refused budget? pods nodes"
 
     cause: str
     pods: tuple[str, ...]
@@ -38,20 +40,12 @@ class DrainStall:
     is_refused: bool = False
     """Whether kubectl drain evicts no pod of the node without a further flag, which the cause names."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "cause": self.cause,
-            "refused": self.is_refused,
-            "budget": self.budget or None,
-            "pods": list(self.pods),
-            "nodes": list(self.nodes),
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class PodAtRisk:
+class PodAtRisk(PlainPart):
     """A pod that is lost, or leaves its workload without any pod for a time."""
+
+    PLAIN = "pod node why"
 
     pod: str
     """`namespace/name`."""
@@ -59,14 +53,12 @@ class PodAtRisk:
     """Its node before the eviction."""
     why: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"pod": self.pod, "node": self.node, "why": self.why}
-
 
 @dataclass(slots=True)
-class DrainCourse:
+class DrainCourse(PlainPart):
     """The evictions of the pods of drained nodes."""
+
+    PLAIN = "nodes drained pods evicted seconds pendingPeak rounds stalls atRisk"
 
     nodes: list[str]
     pods: int
@@ -89,24 +81,12 @@ class DrainCourse:
         """The most pods without a node after a round."""
         return max((one.pending for one in self.rounds), default=0)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "nodes": list(self.nodes),
-            "drained": self.drained,
-            "pods": self.pods,
-            "evicted": self.evicted,
-            "seconds": self.seconds,
-            "pendingPeak": self.pending_peak,
-            "rounds": [one.to_dict() for one in self.rounds],
-            "stalls": [stall.to_dict() for stall in self.stalls],
-            "atRisk": [risk.to_dict() for risk in self.at_risk],
-        }
-
 
 @dataclass(slots=True)
-class UpgradeCourse:
+class UpgradeCourse(PlainPart):
     """The replacement of nodes, some at a time."""
+
+    PLAIN = "nodes replaced=replacements steps rounds evicted seconds pendingBefore pendingPeak peakNodes stalls atRisk"
 
     nodes: list[str]
     replaced: dict[str, str] = field(default_factory=dict)
@@ -124,26 +104,17 @@ class UpgradeCourse:
     stalls: list[DrainStall] = field(default_factory=list)
     at_risk: list[PodAtRisk] = field(default_factory=list)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "nodes": list(self.nodes),
-            "replaced": [{"node": old, "by": new} for old, new in self.replaced.items()],
-            "steps": self.steps,
-            "rounds": self.rounds,
-            "evicted": self.evicted,
-            "seconds": self.seconds,
-            "pendingBefore": self.pending_before,
-            "pendingPeak": self.pending_peak,
-            "peakNodes": list(self.peak_nodes),
-            "stalls": [stall.to_dict() for stall in self.stalls],
-            "atRisk": [risk.to_dict() for risk in self.at_risk],
-        }
+    @property
+    def replacements(self) -> list[dict[str, str]]:
+        """The replaced nodes as plain data."""
+        return [{"node": old, "by": new} for old, new in self.replaced.items()]
 
 
 @dataclass(slots=True)
-class RolloutStep:
+class RolloutStep(PlainPart):
     """Pods that were created together, and the events until the next were."""
+
+    PLAIN = "atSeconds=at_s created placed deleted"
 
     at_s: float
     """Seconds since the manifests were applied."""
@@ -152,32 +123,23 @@ class RolloutStep:
     """Number of pods that got a node, by its name."""
     deleted: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "atSeconds": self.at_s,
-            "created": self.created,
-            "placed": dict(self.placed),
-            "deleted": self.deleted,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class RolloutStall:
+class RolloutStall(PlainPart):
     """Reason why pods of the new version are missing."""
+
+    PLAIN = "cause pods"
 
     cause: str
     pods: tuple[str, ...] = ()
     """Pods without a node; empty where they were refused."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"cause": self.cause, "pods": list(self.pods)}
-
 
 @dataclass(slots=True)
-class RolloutCourse:
+class RolloutCourse(PlainPart):
     """The roll-out of a new version of a workload."""
+
+    PLAIN = "workload wanted updated left steps stalls"
 
     workload: str
     """`deployment/shop/web`."""
@@ -189,17 +151,6 @@ class RolloutCourse:
     left: int = 0
     """Pods of former versions that are still there."""
     stalls: list[RolloutStall] = field(default_factory=list)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "workload": self.workload,
-            "wanted": self.wanted,
-            "updated": self.updated,
-            "left": self.left,
-            "steps": [step.to_dict() for step in self.steps],
-            "stalls": [stall.to_dict() for stall in self.stalls],
-        }
 
 
 Course: TypeAlias = DrainCourse | UpgradeCourse | RolloutCourse

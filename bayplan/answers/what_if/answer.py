@@ -14,6 +14,7 @@ from ...sim.totals import TotalsChange
 from ...trials import NONE_WAITED, SettledAnswer, Settlement
 from ..budget_effects import BudgetUse
 from ..courses import Course, DrainCourse, RolloutCourse, UpgradeCourse
+from ..plain_part import PlainPart
 
 
 class WhatIfState(StrEnum):
@@ -28,18 +29,16 @@ class WhatIfState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class Where(PlainPart):
     """State of a pod, and its node."""
+
+    PLAIN = "state node?"
 
     state: WhatIfState
     node: str = ""
 
     def __str__(self) -> str:
         return self.node or ("-" if self.state is WhatIfState.ABSENT else self.state.value)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"state": self.state.value, "node": self.node or None}
 
 
 ABSENT, PENDING, LOST = (
@@ -50,8 +49,10 @@ ABSENT, PENDING, LOST = (
 
 
 @dataclass(frozen=True, slots=True)
-class PodChange:
+class PodChange(PlainPart):
     """A pod whose state changed. `successor` is the pod that replaced it under another name."""
+
+    PLAIN = "namespace name was now why successor? workload"
 
     namespace: str
     name: str
@@ -73,22 +74,12 @@ class PodChange:
         waits = self.now.state is WhatIfState.PENDING and self.was.state is not WhatIfState.PENDING
         return waits or self.now.state is WhatIfState.LOST
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "namespace": self.namespace,
-            "name": self.name,
-            "was": self.was.to_dict(),
-            "now": self.now.to_dict(),
-            "why": self.why,
-            "successor": self.successor or None,
-            "workload": self.workload,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class GroupPlaces:
+class GroupPlaces(PlainPart):
     """Progress of a pod group: its members, those with a node, and the domains they are in."""
+
+    PLAIN = "members placed started=has_started domains"
 
     members: int
     placed: int
@@ -101,19 +92,12 @@ class GroupPlaces:
         where = f" in {', '.join(self.domains)}" if self.domains else ""
         return f"{self.placed} of {self.members}{where}" if self.placed else "waiting"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "members": self.members,
-            "placed": self.placed,
-            "started": self.has_started,
-            "domains": list(self.domains),
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class GroupChange:
+class GroupChange(PlainPart):
     """A pod group of which other members are placed than before, or in other domains."""
+
+    PLAIN = "namespace name was now why"
 
     namespace: str
     name: str
@@ -131,28 +115,16 @@ class GroupChange:
         """Whether it had started, and now has too few members with a node."""
         return self.was.has_started and not self.now.has_started and self.now.members > 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "namespace": self.namespace,
-            "name": self.name,
-            "was": self.was.to_dict(),
-            "now": self.now.to_dict(),
-            "why": self.why,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class PreemptedPod:
+class PreemptedPod(PlainPart):
     """A pod that was preempted."""
+
+    PLAIN = "victim node for=preemptor"
 
     victim: str
     node: str
     preemptor: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"victim": self.victim, "node": self.node, "for": self.preemptor}
 
 
 @dataclass(frozen=True, slots=True)
