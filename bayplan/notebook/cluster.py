@@ -37,15 +37,11 @@ Tree: TypeAlias = Mapping[str, Any]
 PluginLike: TypeAlias = PluginSource | Path
 
 
-def _nowhere(obj: InputObject) -> str:
-    return ""
-
-
 class Cluster(msgspec.Struct, frozen=True):
     """Nodes, pods and other objects that affect placement. Questions never modify it."""
 
     objects: tuple[InputObject, ...] = ()
-    place_of: Callable[[InputObject], str] = _nowhere
+    place_of: Callable[[InputObject], str] = lambda obj: ""
     """The source of each object, for errors."""
     left_out: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Number of objects per kind that does not affect scheduling."""

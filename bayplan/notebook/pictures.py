@@ -13,9 +13,10 @@ from ..answers.rebalance import RebalancePlan
 from ..answers.what_if import WhatIfAnswer
 from ..errors import InputError
 from ..sim import NodeUse, SimulationReport
+from ..sim.html_summary import ShownAnswer
 from ..sim.measures import MeasureUnit, measure_of
 from ..sim.replay_report import ReplayReport
-from ..sim.use_over_time import PENDING, UseSeries
+from ..sim.use_over_time import PENDING
 from ..sweeps import SweepResults
 from .cluster import shown
 
@@ -38,23 +39,32 @@ OUTCOMES = {
 """Effects of a change on pods, and their colours."""
 
 
-@singledispatch
 def plot(result: object, axes: Any = None) -> Any:
     """Plot an answer on `axes`, or on a new figure; return the axes. Raises TypeError for anything else."""
-    raise TypeError(f"plot: expected the answer to a question; got {shown(result)}")
+    if _draw.dispatch(type(result)) is _draw.dispatch(object):
+        raise TypeError(f"plot: expected the answer to a question; got {shown(result)}")
+    axes = _axes(axes)
+    if isinstance(result, ShownAnswer):
+        axes.set_title(result.headline())
+    _draw(result, axes)
+    return axes
 
 
-@plot.register
-def _plot_report(result: SimulationReport, axes: Any = None) -> Any:
-    """Use over time where it changes; otherwise the utilisation of the nodes."""
+@singledispatch
+def _draw(result: object, axes: Any) -> None:
+    """Draw an answer below its headline."""
+
+
+@_draw.register
+def _draw_report(result: SimulationReport, axes: Any) -> None:
+    """Use over time where it changes; otherwise the utilisation of the nodes.
+
+    A line per resource in percent, and the number of pending pods on an axis of its own.
+    """
     series = result.use_over_time()
     if all(each.is_flat for each in series):
-        return plot_nodes(result, axes)
-    return _plot_time(result, series, _axes(axes))
-
-
-def _plot_time(result: SimulationReport, series: list[UseSeries], axes: Any) -> Any:
-    """A line per resource in percent, and the number of pending pods on an axis of its own."""
+        plot_nodes(result, axes)
+        return
     unit, seconds = next(
         (name, length) for name, length in UNITS if result.time_s >= 2 * length or length == 1
     )
@@ -66,11 +76,10 @@ def _plot_time(result: SimulationReport, series: list[UseSeries], axes: Any) -> 
         target, style = (beside, ":") if is_count else (axes, "-")
         target.step(times, values, style, where="post", color="k" if is_count else f"C{i}")
         axes.plot([], [], style, color="k" if is_count else f"C{i}", label=each.name)
-    axes.set(xlabel=unit, ylabel="requested, %", ylim=(0, 105), title=result.headline())
+    axes.set(xlabel=unit, ylabel="requested, %", ylim=(0, 105))
     beside.set(ylabel="pending pods")
     beside.set_ylim(0, 1.05 * max(1.0, *(each.peak for each in series if each.name == PENDING)))
     _legend(axes, beside=0.1)
-    return axes
 
 
 UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
@@ -92,50 +101,43 @@ def plot_nodes(result: SimulationReport, axes: Any = None) -> Any:
     return axes
 
 
-@plot.register
-def _plot_what_if(result: WhatIfAnswer, axes: Any = None) -> Any:
+@_draw.register
+def _draw_what_if(result: WhatIfAnswer, axes: Any) -> None:
     """Number of affected pods, by effect."""
-    axes, said = _axes(axes), result.summary()
+    said = result.summary()
     names = [name for name in OUTCOMES if said.get(name)]
     axes.barh(names, [said[name] for name in names], color=[OUTCOMES[name] for name in names])
-    axes.set(xlabel="pods", title=result.headline())
-    return axes
+    axes.set(xlabel="pods")
 
 
-@plot.register(JudgedReplay)
-@plot.register(ReplayReport)
-def _plot_replay(result: JudgedReplay | ReplayReport, axes: Any = None) -> Any:
+@_draw.register(JudgedReplay)
+@_draw.register(ReplayReport)
+def _draw_replay(result: JudgedReplay | ReplayReport, axes: Any) -> None:
     """Number of decisions by verdict."""
-    axes = _axes(axes)
     found = {str(verdict): number for verdict, number in result.counts().items() if number}
     axes.barh([*found], [*found.values()])
-    axes.set(xlabel="decisions", title=result.headline())
-    return axes
+    axes.set(xlabel="decisions")
 
 
-@plot.register
-def _plot_capacity(result: Capacity, axes: Any = None) -> Any:
+@_draw.register
+def _draw_capacity(result: Capacity, axes: Any) -> None:
     """Number of nodes by the number of pods that fit on them."""
-    axes, histogram = _axes(axes), result.histogram()
+    histogram = result.histogram()
     axes.bar([str(pods) for pods in reversed(histogram)], [*reversed(histogram.values())])
-    axes.set(xlabel="more pods", ylabel="nodes", title=result.headline())
-    return axes
+    axes.set(xlabel="more pods", ylabel="nodes")
 
 
-@plot.register
-def _plot_rebalance(result: RebalancePlan, axes: Any = None) -> Any:
+@_draw.register
+def _draw_rebalance(result: RebalancePlan, axes: Any) -> None:
     """The objective after each move; less is better."""
-    axes = _axes(axes)
     values = [result.before, *(move.after for move in result.moves)]
     axes.step(range(len(values)), values, where="post", marker="o", color=BETTER)
-    axes.set(xlabel="moves", ylabel=f"{result.objective.value} (↓ better)", title=result.headline())
-    return axes
+    axes.set(xlabel="moves", ylabel=f"{result.objective.value} (↓ better)")
 
 
-@plot.register
-def _plot_group(result: PodGroupExplanation, axes: Any = None) -> Any:
+@_draw.register
+def _draw_group(result: PodGroupExplanation, axes: Any) -> None:
     """Members per placement that was tried, or per state without placements."""
-    axes = _axes(axes)
     counts: dict[str, int] = {}
     for member in result.members:
         counts[member.state.value] = counts.get(member.state.value, 0) + 1
@@ -145,15 +147,13 @@ def _plot_group(result: PodGroupExplanation, axes: Any = None) -> Any:
     if result.min_count:
         axes.axvline(result.min_count, color="k", ls=":", label="minCount")
         _legend(axes)
-    axes.set(xlabel="members", title=result.headline())
-    return axes
+    axes.set(xlabel="members")
 
 
-@plot.register
-def _plot_explanation(result: PodExplanation, axes: Any = None) -> Any:
+@_draw.register
+def _draw_explanation(result: PodExplanation, axes: Any) -> None:
     """Scores of the best nodes, one colour per plugin; for an infeasible pod, the rejections per
     plugin."""
-    axes = _axes(axes)
     title = f"{result.pod.namespace}/{result.pod.name}"
     if result.scores:
         nodes = result.scores[:MAX_NODES][::-1]
@@ -165,7 +165,7 @@ def _plot_explanation(result: PodExplanation, axes: Any = None) -> Any:
                 left = [sum(pair) for pair in zip(left, points, strict=True)]
         axes.set(xlabel="points", title=f"{title} → {result.node}")
         _legend(axes)
-        return axes
+        return
     counts: dict[str, int] = {}
     for group in result.refused:
         for refusal in group.refusals:
@@ -173,17 +173,15 @@ def _plot_explanation(result: PodExplanation, axes: Any = None) -> Any:
     names = sorted(counts, key=counts.__getitem__)
     axes.barh(names, [counts[name] for name in names], color="C3")
     axes.set(xlabel="nodes refused", title=f"{title} is {result.verdict}")
-    return axes
 
 
-@plot.register
-def _plot_comparison(result: Comparison, axes: Any = None) -> Any:
+@_draw.register
+def _draw_comparison(result: Comparison, axes: Any) -> None:
     """The schedulers' metrics that differ, each as a share of the largest, with the confidence interval over the seeds.
 
     An arrow shows whether more or less is better; a frame around a bar marks one that is better or worse than the
     first.
     """
-    axes = _axes(axes)
     first = result.contenders[0]
     names = [
         name
@@ -208,18 +206,17 @@ def _plot_comparison(result: Comparison, axes: Any = None) -> Any:
     axes.set_xticks(
         [number + middle for number in range(len(names))], labels, rotation=40, ha="right"
     )
-    axes.set(ylabel="share of the largest", title=result.headline())
+    axes.set(ylabel="share of the largest")
     if len(result.contenders) > 1:
         for text, colour in ((f"better than {first.name}", BETTER), ("worse", WORSE)):
             axes.plot([], [], "s", mfc="none", mec=colour, mew=2.0, label=text)
     _legend(axes)
-    return axes
 
 
-@plot.register
-def _plot_sweep(result: SweepResults, axes: Any = None) -> Any:
+@_draw.register
+def _draw_sweep(result: SweepResults, axes: Any) -> None:
     """The first measure of the sweep by scheduler: means over the seeds with 95 % intervals, a colour per input."""
-    axes, names = _axes(axes), result.shown_measures()
+    names = result.shown_measures()
     groups = [line.group for line in result.summary()]
     labels = list(dict.fromkeys(group.run.scheduler for group in groups))
     inputs = list(dict.fromkeys(group.run.input_label for group in groups))
@@ -235,9 +232,8 @@ def _plot_sweep(result: SweepResults, axes: Any = None) -> Any:
         axes.errorbar(places, means, yerr=margins, fmt="o", capsize=3, color=f"C{i}", label=label)
     axes.set_xticks(range(len(labels)), labels, rotation=20, ha="right")
     title = f"{measure_of(names[0]).title}{_arrow(names[0])}" if names else ""
-    axes.set(ylabel=title, title=result.headline())
+    axes.set(ylabel=title)
     _legend(axes)
-    return axes
 
 
 def _differs(result: Comparison, name: str) -> bool:

@@ -16,7 +16,7 @@ from ..api.pod import Pod
 from ..api.pod_status import DISRUPTION_TARGET, POD_SCHEDULED
 from ..clock import Clock
 from ..scheduler import Attempt, Scheduler
-from .value_numbers import NONE, Numbering, Tree
+from .value_numbers import NONE, Numbering, Tree, in_columns
 
 FORMAT = 2
 """Version of the data format; a page reads the format it was made for."""
@@ -118,14 +118,10 @@ class History:
         if isinstance(obj, Pod):
             kind = self.numbering.kind(obj)
             number = self._numbers[obj.uid] = self.numbering.pod(obj, kind)
-            now = self.now
-            for column, value in (
-                (now.state, int(HistoryState.GONE)),
-                (now.node, NONE),
-                (now.text, 0),
-                (now.kind, kind),
-            ):
-                column.append(value)
+            self.now.state.append(int(HistoryState.GONE))
+            self.now.node.append(NONE)
+            self.now.text.append(0)
+            self.now.kind.append(kind)
             self._pod_is(number, obj)
         elif isinstance(obj, Node):
             self._node_is(obj)
@@ -264,25 +260,15 @@ class History:
 
     def first_state(self) -> Tree:
         """The first state."""
-        first = self.first
-        return {
-            "base": {
-                "state": first.state,
-                "node": first.node,
-                "text": first.text,
-                "kind": first.kind,
-                "row": first.row,
-            }
-        }
+        return {"base": msgspec.structs.asdict(self.first)}
 
     def told(self, known: dict[str, int]) -> Tree:
         """Entries after the given offsets."""
         first = known.get("events", 0)
-        events = self.events[first:]
-        times, what, which, value = zip(*events, strict=True) if events else ((), (), (), ())
+        events = in_columns(self.events[first:], ("t", "what", "which", "value"))
         return {
             **self.numbering.since(known),
-            "events": {"first": first, "t": times, "what": what, "which": which, "value": value},
+            "events": {"first": first, **events},
             "time": round(self.time_s, 6),
         }
 

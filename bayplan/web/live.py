@@ -279,7 +279,7 @@ class Feed:
         self._asked_at_s = self._source.clock.monotonic()
         if not self._is_watching:
             self._is_watching = True
-            self._source.cluster.watch(_Follower(self), replay=False)
+            self._source.cluster.watch(_Follower(self.followed), replay=False)
         if self._history is None or len(self._history.events) > MOST_EVENTS:
             self._history = self._begin()
             self._epoch = secrets.randbelow(1 << 48) + 1
@@ -309,22 +309,19 @@ class Feed:
 class _Follower:
     """Forwards changes to the current history, since a cluster watch cannot be removed."""
 
-    def __init__(self, feed: Feed) -> None:
-        self._feed = feed
+    def __init__(self, followed: Callable[[], History | None]) -> None:
+        self._followed = followed
 
     def on_add(self, obj: Any) -> None:
-        history = self._feed.followed()
-        if history is not None:
+        if (history := self._followed()) is not None:
             history.on_add(obj)
 
     def on_update(self, old: Any, new: Any) -> None:
-        history = self._feed.followed()
-        if history is not None:
+        if (history := self._followed()) is not None:
             history.on_update(old, new)
 
     def on_delete(self, obj: Any) -> None:
-        history = self._feed.followed()
-        if history is not None:
+        if (history := self._followed()) is not None:
             history.on_delete(obj)
 
 

@@ -15,7 +15,7 @@ from .accounts import MakeView, account_of_attempt, account_of_inquiry, remedies
 from .assembly import assemble
 from .group_rows import groups_tree
 from .history import FORMAT, History, HistoryState
-from .value_numbers import Tree
+from .value_numbers import Tree, in_columns
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -116,9 +116,7 @@ def attempts_of(history: History) -> Tree:
         (n, a.number, a.score, a.feasible_nodes, a.evaluated_nodes)
         for n, a in history.attempts.items()
     ]
-    names = ("pod", "number", "score", "feasible", "evaluated")
-    columns = zip(*listed, strict=True) if listed else ((),) * len(names)
-    return dict(zip(names, columns, strict=True))
+    return in_columns(listed, ("pod", "number", "score", "feasible", "evaluated"))
 
 
 def _accounts(history: History) -> tuple[list[Tree], dict[int, int]]:

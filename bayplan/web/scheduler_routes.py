@@ -100,7 +100,9 @@ def render_pod_resources(pods: Iterable[Pod]) -> str:
             continue
         amounts = by_spec.get(pod.spec)
         if amounts is None:
-            amounts = by_spec[pod.spec] = _amounts(pod.spec)
+            amounts = by_spec[pod.spec] = AmountLines(
+                tuple(_lines(pod_amounts(pod.spec))), tuple(_lines(pod_limits(pod.spec)))
+            )
         head = _pod_labels(pod)
         requests += [f"{REQUEST[0]}{{{head},{labels}}} {n}" for labels, n in amounts.requests]
         limits += [f"{LIMIT[0]}{{{head},{labels}}} {n}" for labels, n in amounts.limits]
@@ -125,10 +127,6 @@ def _pod_labels(pod: Pod) -> str:
         "priority": priority,
     }
     return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
-
-
-def _amounts(spec: PodSpec) -> AmountLines:
-    return AmountLines(tuple(_lines(pod_amounts(spec))), tuple(_lines(pod_limits(spec))))
 
 
 def _lines(amounts: Mapping[str, int]) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ Numbered lists are append-only: a client requests the entries after an offset.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from ..api.node import Node
@@ -54,6 +54,10 @@ NodeRow = tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...], int]
 """Number of the node, labels, taints, allocatable (resource, amount, ...) and whether it is cordoned or not ready."""
 
 CORDONED, NOT_READY = 1, 2
+COLUMNS = {
+    "rows": ("node", "labels", "taints", "allocatable", "flags"),
+    "pods": ("namespace", "name", "kind"),
+}
 
 
 class Numbering:
@@ -121,33 +125,21 @@ class Numbering:
             )
         )
 
-    def sizes(self) -> dict[str, int]:
-        """The length of each list."""
-        return {
-            "texts": len(self.texts),
-            "resources": len(self.resources),
-            "nodes": len(self.nodes),
-            "kinds": len(self.kinds),
-            "rows": len(self.rows),
-            "refusals": len(self.refusals),
-            "pods": len(self.pod_names),
-        }
-
     def since(self, known: dict[str, int]) -> Tree:
-        """The entries after the offsets `known`, in columns."""
-        first = {name: known.get(name, 0) for name in self.sizes()}
-        rows = self.rows.things[first["rows"] :]
-        pods = self.pod_names[first["pods"] :]
-        return {
-            "first": first,
-            "texts": self.texts.things[first["texts"] :],
-            "resources": self.resources.things[first["resources"] :],
-            "nodes": self.nodes.things[first["nodes"] :],
-            "kinds": self.kinds.things[first["kinds"] :],
-            "rows": _columns(rows, ("node", "labels", "taints", "allocatable", "flags")),
-            "refusals": self.refusals[first["refusals"] :],
-            "pods": _columns(pods, ("namespace", "name", "kind")),
+        """The entries after the offsets `known`; of rows and pods, in columns."""
+        lists: dict[str, list[Any]] = {
+            "texts": self.texts.things,
+            "resources": self.resources.things,
+            "nodes": self.nodes.things,
+            "kinds": self.kinds.things,
+            "rows": self.rows.things,
+            "refusals": self.refusals,
+            "pods": self.pod_names,
         }
+        first = {name: known.get(name, 0) for name in lists}
+        new = {name: entries[first[name] :] for name, entries in lists.items()}
+        columns = {name: in_columns(new[name], names) for name, names in COLUMNS.items()}
+        return {"first": first, **new, **columns}
 
     def _pairs(self, labels: dict[str, str]) -> tuple[int, ...]:
         of = self.texts.of
@@ -158,6 +150,7 @@ class Numbering:
         return tuple(n for name, amount in amounts.items() for n in (of(name), amount))
 
 
-def _columns(tuples: list[Any], names: tuple[str, ...]) -> Tree:
+def in_columns(tuples: Sequence[Any], names: Sequence[str]) -> Tree:
+    """Tuples as a list for each of their places."""
     columns = zip(*tuples, strict=True) if tuples else ((),) * len(names)
     return dict(zip(names, columns, strict=True))
