@@ -11,7 +11,8 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice, takewhile, zip_longest
+from itertools import islice, product, takewhile, zip_longest
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import msgspec
@@ -72,6 +73,11 @@ class PastState(msgspec.Struct, frozen=True):
     moment: int
     left_out: frozenset[int] = frozenset()
     anticipated: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, moment: int, one: Shift, other: Shift) -> PastState:
+        """The state with both shifts."""
+        return cls(moment, one[0] | other[0], one[1] | other[1])
 
     @property
     def is_present(self) -> bool:
@@ -160,8 +166,9 @@ class ClusterHistory:
         shifts = _other_shifts(others, moment.number), _binding_shifts(bindings, moment)
         yield from islice(_nearest_pairs(*shifts, moment.number), MOST_STATES)
         if ahead_s > LAG_S:
-            # a scheduler that writes late may receive changes late, too
-            yield from _wide_pairs(*shifts, moment.number)
+            # a scheduler that writes late may receive changes late, too: likely bindings with every prefix of others
+            for pair in product(shifts[0], shifts[1][:LIKELY]):
+                yield PastState.of(moment.number, *pair)
 
     def changes_near(self, moment: Change, is_wanted: Callable[[Change], bool]) -> list[Change]:
         """The wanted changes at most `LAG_S` before or after the moment."""
@@ -264,8 +271,8 @@ def _binding_shifts(bindings: Sequence[Change], moment: Change) -> list[Shift]:
     open_ = [change for change in bindings if certain[change.number] is None]
     families = (
         _shifts([change.number for change in open_], number),
-        _prefixes(open_, moment, _queue_key),
-        _prefixes(open_, moment, _list_key if moment.is_listed else _arrival),
+        _prefixes(open_, moment, lambda one: (-one.pod.priority, one.arrival)),  # as in the queue
+        _prefixes(open_, moment, _list_key if moment.is_listed else attrgetter("arrival")),
         _exceptions(open_, moment),
     )
     mixed = (shift for group in zip_longest(*families) for shift in group if shift is not None)
@@ -289,15 +296,6 @@ def is_before(one: Change, moment: Change) -> bool | None:
     if one.arrival < moment.arrival:
         return True if ahead >= 0 else None
     return False if ahead <= 0 else None
-
-
-def _queue_key(change: Change) -> tuple[int, int]:
-    """Place of a pod in the queue: by priority, then by age."""
-    return -change.pod.priority, change.arrival
-
-
-def _arrival(change: Change) -> int:
-    return change.arrival
 
 
 def _list_key(change: Change) -> tuple[int, bool, str, str]:
@@ -344,15 +342,7 @@ def _nearest_pairs(others: list[Shift], bindings: list[Shift], moment: int) -> I
     """Every combination, those of small shifts first."""
     for distance in range(len(others) + len(bindings) - 1):
         for n in range(max(0, distance - len(bindings) + 1), min(distance + 1, len(others))):
-            other, binding = others[n], bindings[distance - n]
-            yield PastState(moment, other[0] | binding[0], other[1] | binding[1])
-
-
-def _wide_pairs(others: list[Shift], bindings: list[Shift], moment: int) -> Iterator[PastState]:
-    """The most likely sets of bindings with every prefix of other changes."""
-    for other in others:
-        for binding in bindings[:LIKELY]:
-            yield PastState(moment, other[0] | binding[0], other[1] | binding[1])
+            yield PastState.of(moment, others[n], bindings[distance - n])
 
 
 def matters(old: Any, new: Any) -> bool:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ..config.releases import DEFAULT_RELEASE
 from ..errors import InputError
 from ..manifests.timeline import InputObject
-from ..sim import Simulation, SimulationReport
+from ..sim import Simulation
 from ..sim.html_summary import ShownAnswer, chosen, make_frame
 from ..sim.measures import Metric, PairedDifference, RequestMix, measure_of, measure_run
 from ..sim.measures.fragmentation import typical_request
@@ -282,8 +282,11 @@ def compare(
                 mix = RequestMix.of(result.pod for result in report.pods)
                 typical = typical_request(result.pod for result in report.pods)
             if not runs:
-                placements, totals = _placements(report), report.totals
-                filters = report.filters
+                placements = {
+                    result.pod.key: result.attempt.node_name if result.is_placed else ""
+                    for result in report.pods
+                }
+                totals, filters = report.totals, report.filters
             scaled = {} if report.scaling is None else report.scaling.measures()
             runs.append(measure_run(report, mix, typical) | scaled)
             done += 1
@@ -315,10 +318,3 @@ def _release_changes(
         if other.release is not first.release
         for seed in seeds
     ]
-
-
-def _placements(report: SimulationReport) -> dict[str, str]:
-    return {
-        result.pod.key: result.attempt.node_name if result.is_placed else ""
-        for result in report.pods
-    }

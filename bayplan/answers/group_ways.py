@@ -6,7 +6,7 @@ used, while the other members are on the nodes that they would get. Then the who
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import ExitStack
 
 from ..api.node import HOSTNAME, Node
@@ -90,8 +90,12 @@ def _more_nodes(trial: _GroupSituation) -> Iterator[GroupWay]:
     if not trial.was_tried:
         return
     for pattern in _patterns(trial):
-        number = _smallest(lambda n, like=pattern: trial.fits(_copies(trial, like, n)), most)  # type: ignore[misc]  # mypy: default of a lambda
-        if number:
+
+        def is_enough(number: int, like: Node = pattern) -> bool:
+            return trial.fits(_copies(trial, like, number))
+
+        if most and is_enough(most):
+            number = smallest(is_enough, 0, most)
             changes = _copies(trial, pattern, number)
             nodes = "1 node" if number == 1 else f"{number} nodes"
             found.append(
@@ -121,11 +125,6 @@ def _copies(trial: _GroupSituation, pattern: Node, number: int) -> list[ObjectCh
                 )
             )
     return changes
-
-
-def _smallest(is_enough: Callable[[int], bool], most: int) -> int:
-    """The smallest number from 1 to `most` that is enough; 0 when none is."""
-    return smallest(is_enough, 0, most) if most and is_enough(most) else 0
 
 
 def _changed_members(trial: _GroupSituation) -> Iterator[GroupWay]:
@@ -187,7 +186,8 @@ def _smaller_gang(trial: _GroupSituation) -> Iterator[GroupWay]:
     group = trial.group
     if group is None or not trial.fitting or not group.min_count:
         return
-    placed = len(trial.view.scheduler.cache.pod_groups.members(_key(group))) - len(trial.waiting())
+    key = ("PodGroup", group.namespace, group.name)
+    placed = len(trial.view.scheduler.cache.pod_groups.members(key)) - len(trial.waiting())
     enough = len(trial.fitting) + placed
     if enough >= group.min_count:
         return
@@ -209,7 +209,3 @@ def _without_constraint(trial: _GroupSituation) -> Iterator[GroupWay]:
     if trial.fits(changes):
         goal = f"let members have different values of {group.topology_keys[0]}"
         yield GroupWay(goal=goal, changes=changes)
-
-
-def _key(group: PodGroup) -> tuple[str, str, str]:
-    return ("PodGroup", group.namespace, group.name)

@@ -154,7 +154,8 @@ def reason_of(one: JudgedDecision) -> str:
         )
         return f"{nodes} room; the scheduler's reason: {one.message or 'not recorded'}"
     if one.verdict is ReplayVerdict.OTHER_REASON:
-        return f'"{found.message}" here, "{_first_sentence(one.message)}" there'
+        first, _, _ = one.message.partition(" preemption: ")
+        return f'"{found.message}" here, "{first}" there'
     if found.refusals:
         return "; ".join(status_text(status) for status in found.refusals)
     if not found.fits:
@@ -185,10 +186,6 @@ def _disputed_plugins(found: Assessment, message: str) -> tuple[str, ...]:
         plugin for plugin, reason in found.refusal_reasons if ours.get(reason) != theirs.get(reason)
     )
     return tuple(dict.fromkeys(plugin for plugin in plugins if plugin))
-
-
-def _first_sentence(message: str) -> str:
-    return message.partition(" preemption: ")[0]
 
 
 def _victims_text(found: PreemptionAssessment) -> str:

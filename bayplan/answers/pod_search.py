@@ -15,26 +15,11 @@ from ..errors import InputError
 from ..trials import TrialCluster
 from .references import find_kind
 
-POD_WORDS = frozenset({"pod", "pods", "po"})
-GROUP_WORDS = frozenset({"podgroup", "podgroups"})
-WORKLOAD_WORDS = {
-    "deployment": "Deployment",
-    "deployments": "Deployment",
-    "deploy": "Deployment",
-    "replicaset": "ReplicaSet",
-    "replicasets": "ReplicaSet",
-    "rs": "ReplicaSet",
-    "statefulset": "StatefulSet",
-    "statefulsets": "StatefulSet",
-    "sts": "StatefulSet",
-    "daemonset": "DaemonSet",
-    "daemonsets": "DaemonSet",
-    "ds": "DaemonSet",
-    "job": "Job",
-    "jobs": "Job",
-    "replicationcontroller": "ReplicationController",
-    "rc": "ReplicationController",
-}
+WORKLOADS = frozenset(
+    {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"}
+)
+NAMESPACED = WORKLOADS | {"Pod", "PodGroup"}
+"""Kinds whose names a question may give."""
 EXPECTED = (
     "expected [pod/]NAME, NAMESPACE/NAME, podgroup/NAME or a workload such as deployment/NAME"
 )
@@ -56,17 +41,16 @@ def find_pods(
     are searched and the name must be unique. Raises InputError with similar names.
     """
     parts = target.split("/")
-    word = parts[0].lower()
-    kind = None
-    if len(parts) > 1 and word not in POD_WORDS:
-        kind = WORKLOAD_WORDS.get(word) or _custom_kind(view, word, customs)
+    kind = find_kind(parts[0]) if len(parts) > 1 else None
+    is_pod = kind == "Pod"
+    if len(parts) > 1 and kind not in WORKLOADS:
+        kind = None if is_pod else _custom_kind(view, parts[0].lower(), customs)
     if len(parts) == 2 and any((pod.namespace, pod.name) == tuple(parts) for pod in view.pods()):
         kind = None  # a namespace may have the name of a kind
-    if kind is not None and (len(parts) == 2 or not parts[1]):
-        return _of_workload(view, kind, parts[-1], namespace, customs)
     if kind is not None:
-        return _of_workload(view, kind, parts[-1], parts[1], customs)
-    if len(parts) > 1 and word in POD_WORDS:
+        within = namespace if len(parts) == 2 or not parts[1] else parts[1]
+        return _of_workload(view, kind, parts[-1], within, customs)
+    if is_pod:
         parts = parts[1:]
     if len(parts) not in (1, 2) or not all(parts):
         raise InputError(f'{target or "pod"}: {EXPECTED}; got "{target}"')
@@ -83,7 +67,7 @@ def find_group(
     A group exists when its object does, or a pod that names it. Raises InputError with similar names.
     """
     word, *parts = target.split("/")
-    if word.lower() not in GROUP_WORDS or not parts:
+    if find_kind(word) != "PodGroup" or not parts:
         return None
     if len(parts) > 2 or not all(parts):
         raise InputError(

@@ -61,7 +61,13 @@ def answer_question(
     _check_extenders(settings.config)
     match question:
         case DrainQuestion():
-            return _consequences(objects, settings, _drain(question))
+            drain = Drain(
+                (question.node,),
+                question.force,
+                delete_emptydir_data=question.delete_emptydir_data,
+                disable_eviction=question.disable_eviction,
+            )
+            return _consequences(objects, settings, drain)
         case AddNodesQuestion(node, number):
             if not 0 < number <= MOST_NODES:
                 raise InputError(f"number: expected 1 to {MOST_NODES} nodes; got {number}")
@@ -70,15 +76,6 @@ def answer_question(
             config = parse_config(text, "configuration", settings.feature_gates)
             _check_extenders(config)
             return try_configuration(objects, settings, config)
-
-
-def _drain(question: DrainQuestion) -> Drain:
-    return Drain(
-        (question.node,),
-        question.force,
-        delete_emptydir_data=question.delete_emptydir_data,
-        disable_eviction=question.disable_eviction,
-    )
 
 
 def _consequences(

@@ -49,8 +49,6 @@ class Situation:
         self.subject = subject
         self.node_name = node_name
         self._ref = ObjectRef.of(subject)
-        self.judgements = 0
-        """Number of times the pod was judged."""
 
     def refusals(self, changes: Sequence[ObjectChange] = ()) -> list[Refused]:
         """All rejections of the pod once `changes` are made; empty when it fits.
@@ -65,14 +63,9 @@ class Situation:
         try:
             changed, steps = self._steps(pod, changes)
             with self.view.changed(steps):
-                self.judgements += 1
                 return self._judge(changed)
         except (InputError, ConflictError) as error:
             return [Refused(Status(Code.Error, (str(error),)))]
-
-    def fits(self, changes: Sequence[ObjectChange] = ()) -> bool:
-        """Whether the pod fits once `changes` are made."""
-        return not self.refusals(changes)
 
     @contextmanager
     def changed(self, changes: Sequence[ObjectChange]) -> Iterator[Pod]:

@@ -160,8 +160,4 @@ def _admission(facts: ClusterFacts) -> Iterator[Finding]:
 
 def _counted(counts: dict[str, int] | Counter[str]) -> str:
     ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-    return ", ".join(f"{name} ({number:,} {_pods(number)})" for name, number in ordered)
-
-
-def _pods(number: int) -> str:
-    return "pod" if number == 1 else "pods"
+    return ", ".join(f"{name} ({n:,} {'pod' if n == 1 else 'pods'})" for name, n in ordered)

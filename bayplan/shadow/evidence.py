@@ -14,7 +14,6 @@ import msgspec
 
 from ..answers.judged_decision import Agreement, JudgedDecision
 from ..answers.judged_replay import reason_of
-from ..api.meta import KubeObject
 from ..api.node import Node
 from ..api.pod import EMPTY_STATUS, Pod
 from ..api.wire.placement_fields import clipped_tree
@@ -138,14 +137,10 @@ def _around(node_name: str, pod: Pod, objects: Iterable[Any]) -> Iterator[Any]:
             if obj.name == node_name:
                 yield obj
         elif obj.kind in KINDS_OF_NODES:
-            if node_name in (obj.name, _node_of(obj)):
+            if node_name in (obj.name, getattr(getattr(obj, "spec", obj), "node_name", None)):
                 yield obj
         elif not obj.namespace or obj.namespace == pod.namespace:
             yield obj
-
-
-def _node_of(obj: KubeObject) -> str:
-    return getattr(getattr(obj, "spec", obj), "node_name", None) or ""
 
 
 def _write(path: Path, tree: Any) -> None:

@@ -16,6 +16,8 @@ from ..errors import InputError, OutputError
 from .decision_account import DecisionAccount, account_of, account_tree
 from .gain import Gain
 
+NAMES = {Agreement.OTHER_STATE: "otherState"}
+
 
 def report_tree(
     account: DecisionAccount, gain: Gain | None, decisions: list[dict[str, Any]] | None = None
@@ -26,7 +28,7 @@ def report_tree(
         "kind": "ShadowReport",
         "summary": {
             "decisions": account.decisions,
-            **{_name(one): account.count_of(one) for one in Agreement},
+            **{NAMES.get(one, str(one)): account.count_of(one) for one in Agreement},
             "skipped": account.skipped_decisions,
             "watched": round(account.watched_s, 3),
         },
@@ -47,10 +49,6 @@ def headline(account: DecisionAccount) -> str:
     text = f"{account.decisions:,} {noun}: {parts}"
     skipped = account.skipped_decisions
     return f"{text}; {skipped:,} not judged" if skipped else text
-
-
-def _name(agreement: Agreement) -> str:
-    return "otherState" if agreement is Agreement.OTHER_STATE else str(agreement)
 
 
 STYLE = (

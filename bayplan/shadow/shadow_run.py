@@ -55,7 +55,7 @@ class ShadowRun:
         self._on_decision = on_decision
         self.holds: Callable[[JudgedDecision], bool] = lambda decision: False
         """Whether a decision is not counted yet: it is given to `count` or `drop` later."""
-        self._waits = WaitProbe(self.account.waits, self._has_room)
+        self._waits = WaitProbe(self.account.waits, self.follower.has_room)
         self._resumed_s = self.account.watched_s
 
     def take(
@@ -73,7 +73,8 @@ class ShadowRun:
 
     def look_at_waits(self, at_s: float, is_over: Callable[[], bool] = lambda: False) -> None:
         """Probe the waiting pods, if it is time, until it `is_over`."""
-        self._waits.look(at_s, self._waiting, is_over)
+        waiting = (pod for pod, _ in self.follower.waiting() if not pod.spec.scheduling_gates)
+        self._waits.look(at_s, lambda: waiting, is_over)
 
     def finish(self, at_s: float) -> None:
         """Judge all that is open."""
@@ -85,12 +86,6 @@ class ShadowRun:
     def _labels_of(self, node_name: str) -> Mapping[str, str]:
         node = self.view.cluster.get("Node", "", node_name)
         return node.labels if node is not None else {}
-
-    def _waiting(self) -> Iterator[Pod]:
-        return (pod for pod, _ in self.follower.waiting() if not pod.spec.scheduling_gates)
-
-    def _has_room(self, pod: Pod) -> bool:
-        return self.follower.has_room(pod)
 
     def _take_decision(self, decision: JudgedDecision) -> None:
         if not self.holds(decision):

@@ -172,12 +172,9 @@ class ProcessCrew:
                 break  # it died while it was writing
             self._reports.put(WorkerReport(number, result))
         process.kill()
-        self._reports.put(WorkerReport(number, None, _end(process.wait())))
-
-
-def _end(code: int) -> str:
-    """Exit of a process, in words."""
-    return f"killed by signal {-code}" if code < 0 else f"with exit status {code}"
+        code = process.wait()
+        end = f"killed by signal {-code}" if code < 0 else f"with exit status {code}"
+        self._reports.put(WorkerReport(number, None, end))
 
 
 def _limit() -> dict[str, str]:

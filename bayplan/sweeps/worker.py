@@ -159,16 +159,12 @@ def _write_down(files: Mapping[str, bytes], within: str) -> dict[str, str]:
     return places
 
 
-def _nowhere(obj: InputObject) -> str:
-    return ""
-
-
 @dataclass(frozen=True, slots=True)
 class ReadInput:
     """The objects of a run, and where each was read."""
 
     objects: list[InputObject]
-    place_of: Callable[[InputObject], str] = _nowhere
+    place_of: Callable[[InputObject], str] = lambda obj: ""
     version: str = ""
     """The release that a snapshot records; empty without one."""
 

@@ -108,7 +108,11 @@ def meet_affinity(ask: Ask) -> Iterator[Remedy]:
     """Add the required labels to the node, or relax the pod's requirements."""
     labelled = list(_label_node(ask))
     on_pod = list(_change_pod(ask))
-    moved = [found for found in labelled if any(map(_moves_node, found.changes))]
+    moved = [
+        found
+        for found in labelled
+        if any(is_place(change.path.replace("~1", "/")) for change in found.changes)
+    ]
     yield from (found for found in labelled if found not in moved)
     yield from on_pod
     yield from moved
@@ -118,10 +122,6 @@ def meet_affinity(ask: Ask) -> Iterator[Remedy]:
 def is_place(key: str) -> bool:
     """Whether a label states a node's location."""
     return key.rpartition("/")[2] in PLACES
-
-
-def _moves_node(change: ObjectChange) -> bool:
-    return is_place(change.path.replace("~1", "/"))
 
 
 def _label_node(ask: Ask) -> Iterator[Remedy]:
@@ -148,7 +148,8 @@ def _options(
     options = [start]
     for selector in selectors:
         if selector is not None:
-            terms = _by_label(selector, name)
+            # those that labels alone can satisfy
+            terms = [one.expressions for one in selector.usable_terms if one.matches_name(name)]
             options = [(*have, *term) for have in options for term in terms][:8]
     return options
 
@@ -158,11 +159,6 @@ def _added(ask: Ask) -> NodeSelector | None:
     args = ask.view.plugin_args(ask.pod, "NodeAffinity")
     affinity = getattr(args, "added_affinity", None)
     return affinity.required if affinity is not None else None
-
-
-def _by_label(selector: NodeSelector, name: str) -> tuple[tuple[Requirement, ...], ...]:
-    """The terms that labels alone can satisfy."""
-    return tuple(term.expressions for term in selector.usable_terms if term.matches_name(name))
 
 
 def labels_meeting(

@@ -8,7 +8,6 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ...api.own_documents import API_VERSION
 from ...errors import InputError
 from ..options.option_groups import argument, option
 from ..render.consoles import say, stderr_console
@@ -33,26 +32,20 @@ def clusters(output: AnswerForm = ANSWER_FORM) -> None:
     Example: bayplan up list -o json
     """
     found = running_clusters()
-    document = {
-        "apiVersion": API_VERSION,
-        "kind": "ClusterList",
-        "items": [_described(entry) for entry in found],
-    }
     if not found and output in (AnswerForm.TABLE, AnswerForm.WIDE):
         stderr_console().print("No clusters run here; bayplan up starts one.", highlight=False)
         return
     print_in_form(
         output,
-        lambda: document,
+        lambda: {"items": [_described(entry) for entry in found]},
         lambda console: _print_table(console, found),
         lambda: [entry.name for entry in found],
+        "ClusterList",
     )
 
 
 def _described(entry: ClusterEntry) -> dict[str, Any]:
-    found = asdict(entry)
-    del found["process_started"]
-    return found
+    return {name: value for name, value in asdict(entry).items() if name != "process_started"}
 
 
 def _print_table(console: Console, found: list[ClusterEntry]) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from ...api.own_documents import API_VERSION
 from ...errors import ConfigError
 from ..command_table import CommandApp
 from ..failures import BAD_INPUT, print_error
@@ -74,6 +73,7 @@ def show(
         output,
         lambda: effective_document(effective),
         lambda console: _print_tables(console, effective),
+        kind="EffectiveConfiguration",
     )
     print_notes(effective.reading.notes)
 
@@ -159,8 +159,6 @@ def effective_document(effective: Effective) -> dict[str, Any]:
 
     config = with_ignored_resources(effective.reading.config)
     return {
-        "apiVersion": API_VERSION,
-        "kind": "EffectiveConfiguration",
         "configuration": encode_config(effective.reading.config, effective.reading.entries),
         "profiles": [
             {

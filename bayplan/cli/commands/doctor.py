@@ -96,16 +96,14 @@ def _read_live(kubeconfig: Path | None, context: str | None) -> ClusterFacts:
 def _print(facts: ClusterFacts, findings: Sequence[Finding], output: AnswerForm) -> None:
     import msgspec
 
-    from ...api.own_documents import API_VERSION
     from ..render.explanation import render_findings
 
-    document = {
-        "apiVersion": API_VERSION,
-        "kind": "DoctorReport",
-        "version": facts.version,
-        "findings": [msgspec.to_builtins(one) for one in findings],
-    }
+    document = {"version": facts.version, "findings": msgspec.to_builtins(list(findings))}
     names = dict.fromkeys(f"finding/{one.subject}" for one in findings if one.differs)
     print_in_form(
-        output, lambda: document, lambda console: render_findings(console, findings), lambda: names
+        output,
+        lambda: document,
+        lambda console: render_findings(console, findings),
+        lambda: names,
+        "DoctorReport",
     )

@@ -170,15 +170,15 @@ def _explain_then(decisions: Path, pod: str, output: AnswerForm, namespace: str 
     if not attempts:
         raise InputError(f"--decisions: {decisions}: expected attempts at pod {pod}; got none")
 
-    def document() -> dict[str, Any]:
-        import msgspec
-
-        items = [msgspec.to_builtins(one) for one in attempts]
-        return {"apiVersion": API_VERSION, "kind": "DecisionList", "items": items}
+    import msgspec
 
     node = attempts[-1].node and f"node/{attempts[-1].node}"
     print_in_form(
-        output, document, lambda console: render_attempts(console, attempts), lambda: [node]
+        output,
+        lambda: {"items": msgspec.to_builtins(attempts)},
+        lambda console: render_attempts(console, attempts),
+        lambda: [node],
+        "DecisionList",
     )
     if not attempts[-1].node:
         raise typer.Exit(NO_NODE)

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...api.own_documents import API_VERSION
 from ...errors import InputError
 from ..command_table import CommandApp
 from ..options.input_options import takes_input_limit
 from ..options.option_groups import argument, option
 from ..options.output_files import STDOUT, whole_target
-from ..render.consoles import print_notes
+from ..render.consoles import print_notes, say
 from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form
 from .import_published import POD_LIMIT, PUBLISHED, TO, write_objects
 from .trace_simulate import simulate_trace
@@ -42,17 +41,6 @@ def list_traces(output: AnswerForm = ANSWER_FORM) -> None:
 
     Example: bayplan research trace list -o json
     """
-    found = _trace_list()
-    names = [item["name"] for item in found["items"]]
-    print_in_form(
-        output,
-        lambda: found,
-        lambda console: _print_trace_list(console, found["items"]),
-        lambda: names,
-    )
-
-
-def _trace_list() -> dict[str, Any]:
     from ...sim.traces import TRACE_FORMATS
 
     items = [
@@ -67,18 +55,23 @@ def _trace_list() -> dict[str, Any]:
         }
         for each in TRACE_FORMATS
     ]
-    return {"apiVersion": API_VERSION, "kind": "TraceFormatList", "items": items}
+    print_in_form(
+        output,
+        lambda: {"items": items},
+        lambda console: _print_trace_list(console, items),
+        lambda: [each.name for each in TRACE_FORMATS],
+        "TraceFormatList",
+    )
 
 
 def _print_trace_list(console: Console, items: Sequence[dict[str, Any]]) -> None:
     for item in items:
         console.print(item["name"], style="bold", markup=False, end="")
-        console.print(f": {item['about']}", markup=False, highlight=False, soft_wrap=True)
-        console.print(f"  schema: {item['schema']}", style="dim", markup=False, soft_wrap=True)
+        say(console, f": {item['about']}")
+        say(console, f"  schema: {item['schema']}", "dim")
         for file in item["files"]:
             name = f"[{file['name']}]" if file["optional"] else file["name"]
-            text = f"  {name}: {file['about']}"
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
+            say(console, f"  {name}: {file['about']}")
     console.print("Files in [brackets] may be missing.", style="dim", markup=False)
 
 

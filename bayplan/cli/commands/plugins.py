@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...api.own_documents import API_VERSION
 from ..options.option_groups import option
 from ..render.plain_data import AnswerForm, print_in_form
 
@@ -48,13 +47,12 @@ def plugins(
         lambda: _document(described),
         lambda console: _print_table(console, described, wide=output is AnswerForm.WIDE),
         lambda: [plugin.name for plugin in described],
+        "PluginList",
     )
 
 
 def _document(described: tuple[PluginDescription, ...]) -> dict[str, Any]:
     return {
-        "apiVersion": API_VERSION,
-        "kind": "PluginList",
         "items": [
             {
                 "name": plugin.name,

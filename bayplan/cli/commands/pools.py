@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...api.own_documents import API_VERSION
 from ..command_table import CommandApp
 from ..options.autoscaler_options import INSTANCE_TYPES, read_table
 from ..options.input_options import takes_input_limit
 from ..options.option_groups import argument
 from ..render.consoles import print_notes
-from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form
+from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form, with_remarks
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,7 +58,7 @@ def check(
         render_pools(console, reading)
 
     names = [f"pool/{pool.name} type/{one.name}" for pool, one in reading.types]
-    print_in_form(output, lambda: pools_document(reading), render, lambda: names)
+    print_in_form(output, lambda: pools_document(reading), render, lambda: names, "NodePools")
     if output in (AnswerForm.TABLE, AnswerForm.NAME):
         print_notes(reading.notes)
 
@@ -68,11 +67,5 @@ def pools_document(reading: PoolReading) -> dict[str, Any]:
     """The pools as plain data."""
     from ...planning.pools import pool_entry
 
-    document: dict[str, Any] = {
-        "apiVersion": API_VERSION,
-        "kind": "NodePools",
-        "pools": [pool_entry(pool) for pool in reading.pools],
-    }
-    if reading.notes:
-        document["remarks"] = reading.notes
-    return document
+    document = {"pools": [pool_entry(pool) for pool in reading.pools]}
+    return with_remarks(document, reading.notes)

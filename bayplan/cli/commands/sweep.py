@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from ...api.own_documents import API_VERSION
 from ..options.config_options import warn_once
 from ..options.input_options import takes_input_limit
 from ..options.option_groups import argument, option
-from ..render.consoles import stderr_console
+from ..render.consoles import say, stderr_console
 from ..render.plain_data import REPORT_FORM, ReportForm, print_in_form
 from ..render.progress_bar import progress_bar
 
@@ -62,11 +60,14 @@ def sweep(
         results = found.run(jobs=jobs, ray=ray, on_progress=on_runs)
     from ..render.sweep_table import render_results
 
-    _print("SweepReport", results.to_dict, output, lambda console: render_results(console, results))
+    def show(console: Console) -> None:
+        render_results(console, results)
+
+    print_in_form(output, results.to_dict, show, kind="SweepReport")
     for warning in results.warnings:
         warn_once(warning)
     if output is ReportForm.TABLE:
-        stderr_console().print(f"{results.path}", style="dim", markup=False, soft_wrap=True)
+        say(stderr_console(), f"{results.path}", "dim")
     if results.failed:
         raise typer.Exit(FAILED)
 
@@ -88,13 +89,4 @@ def _list(found: Sweep, output: ReportForm) -> None:
     def render(console: Console) -> None:
         render_plan(console, found.runs, states, len(found.missing))
 
-    _print("SweepPlan", content, output, render)
-
-
-def _print(
-    kind: str,
-    content: Callable[[], dict[str, object]],
-    output: ReportForm,
-    render: Callable[[Console], None],
-) -> None:
-    print_in_form(output, lambda: {"apiVersion": API_VERSION, "kind": kind, **content()}, render)
+    print_in_form(output, content, render, kind="SweepPlan")

@@ -125,7 +125,8 @@ def read_settings(flags: FlagValues, version: str = "") -> RunSettings:
 def _configuration(flags: FlagValues, gates: FeatureGates) -> SchedulerConfiguration:
     from msgspec.structs import replace
 
-    path = flags.text("config") or _policy_file(flags)
+    policy = "" if _policy_config_map(flags) is not None else flags.text("policy-config-file")
+    path = flags.text("config") or policy  # a ConfigMap comes before a Policy file
     provider = flags.text("algorithm-provider") or None
     config = read_configuration(Path(path) if path else None, provider, gates).config
     waits_s = flags.seconds("pod-max-in-unschedulable-pods-duration")
@@ -158,11 +159,6 @@ def _with_affinity_weight(config: SchedulerConfiguration, weight: int) -> Schedu
         for profile in config.profiles
     )
     return replace(config, profiles=profiles)
-
-
-def _policy_file(flags: FlagValues) -> str:
-    """The Policy file, unless a ConfigMap comes before it."""
-    return "" if _policy_config_map(flags) is not None else flags.text("policy-config-file")
 
 
 def _policy_config_map(flags: FlagValues) -> PolicyConfigMap | None:

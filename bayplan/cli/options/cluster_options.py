@@ -56,10 +56,10 @@ def chosen_cluster(kubeconfig: Path | None, context: str | None) -> tuple[Path |
 
 def with_namespace(target: str, namespace: str | None) -> str:
     """`pod/web-7` as `pod/shop/web-7`; targets with a namespace of their own, or of other kinds, as they are."""
-    from ...answers.pod_search import GROUP_WORDS, POD_WORDS, WORKLOAD_WORDS
+    from ...answers.pod_search import NAMESPACED
+    from ...answers.references import find_kind
 
     kind, *rest = target.split("/")
-    is_namespaced = kind.lower() in (*POD_WORDS, *GROUP_WORDS, *WORKLOAD_WORDS)
-    if not namespace or not is_namespaced or len(rest) != 1:
+    if not namespace or find_kind(kind) not in NAMESPACED or len(rest) != 1:
         return target
     return f"{kind}/{namespace}/{rest[0]}"

@@ -36,8 +36,9 @@ class WholeFile:
         self._option = option
         self._target = target
         self._place: Path | None = None
+        is_file = target.is_file() or not target.exists()
         with _faults_named(option, target):
-            file = self._open_beside() if _is_file(target) else target.open("wb")
+            file = self._open_beside() if is_file else target.open("wb")
             packed = gzip.GzipFile(fileobj=file, mode="wb") if target.suffix == ".gz" else file
         self._files = [packed] if packed is file else [packed, file]
 
@@ -95,11 +96,6 @@ def write_whole(option: str, target: Path, pieces: Iterable[str | bytes]) -> Non
     with whole_target(option, target) as file:
         for piece in pieces:
             file.write(piece)
-
-
-def _is_file(target: Path) -> bool:
-    """Whether it is one, or would become one."""
-    return target.is_file() or not target.exists()
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from ...api.own_documents import API_VERSION
 from .consoles import say
 from .plain_data import AnswerForm, print_in_form, with_remarks
 
@@ -38,7 +37,7 @@ def print_answer(
     """
 
     def document() -> dict[str, object]:
-        made = {"apiVersion": API_VERSION, "kind": kind, **answer.to_dict()}
+        made = answer.to_dict()
         return with_remarks(made if usage is None else {**made, "usage": usage.to_dict()}, remarks)
 
     def show(console: Console) -> None:
@@ -48,7 +47,7 @@ def print_answer(
             print_usage(console, usage)
         print_notices(console, getattr(answer, "notices", ()))
 
-    print_in_form(form, document, show, names)
+    print_in_form(form, document, show, names, kind)
 
 
 def print_usage(console: Console, usage: UseAgainstRequests) -> None:

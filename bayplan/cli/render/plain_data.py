@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from ...api.own_documents import API_VERSION
 from ..options.option_groups import option
 from .consoles import stdout_console, written_to_stdout
 
@@ -46,13 +47,22 @@ def print_in_form(
     document: Callable[[], Any],
     render: Callable[[Console], None],
     names: Callable[[], Iterable[str]] = tuple,
+    kind: str = "",
 ) -> None:
-    """Print a result: as a document, as the lines of `names`, or as `render` does for people."""
+    """Print a result: as a document, as the lines of `names`, or as `render` does for people.
+
+    With a `kind`, the document is one of ours of that kind, and `document` its content.
+    """
+
+    def whole() -> Any:
+        content = document()
+        return {"apiVersion": API_VERSION, "kind": kind, **content} if kind else content
+
     match form.value:
         case "json":
-            print_json_document(document())
+            print_json_document(whole())
         case "yaml":
-            print_yaml_document(document())
+            print_yaml_document(whole())
         case "name":
             for line in names():
                 print(line)
