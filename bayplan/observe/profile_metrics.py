@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .families import CounterFamily, HistogramFamily
-from .series import CounterSeries, Histogram, Tally
+from .families import HistogramFamily
+from .series import Histogram, Tally
 from .times import (
     ATTEMPTS,
     BINDING,
@@ -27,6 +28,9 @@ from .times import (
     Times,
     as_rows,
 )
+
+if TYPE_CHECKING:
+    from .scheduler_metrics import SchedulerMetrics
 
 SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
 """Result of an attempt."""
@@ -55,40 +59,12 @@ class ExtensionPoint:
         self._family.labels(self._name, status, self._profile).observe(seconds)
 
 
-class AttemptHistograms:
-    """The histograms that all profiles share."""
-
-    def __init__(
-        self,
-        *,
-        attempts: HistogramFamily,
-        algorithm: Histogram,
-        points: HistogramFamily,
-        waited: HistogramFamily,
-        pod_attempts: Histogram,
-    ) -> None:
-        self.attempts = attempts
-        self.algorithm = algorithm
-        self.points = points
-        self.pod_attempts = pod_attempts
-        counted = [str(number) for number in range(1, MANY_ATTEMPTS)]
-        self.waited = [waited.labels(label) for label in (*counted, f"{MANY_ATTEMPTS}+")]
-
-
 class ProfileMetrics:
     """The metrics of the pods of the profile `name`."""
 
-    def __init__(
-        self,
-        name: str,
-        histograms: AttemptHistograms,
-        evaluations: CounterFamily,
-        after_flush: CounterSeries,
-    ) -> None:
+    def __init__(self, name: str, shared: SchedulerMetrics) -> None:
         self.name = name
-        self._histograms = histograms
-        self._evaluations = evaluations
-        self._after_flush = after_flush
+        self._shared = shared
         self._scheduled: list[float] = []
         self._failed: dict[str, list[float]] = {UNSCHEDULABLE: [], ERROR: []}
         self._points: dict[str, ExtensionPoint] = {}
@@ -100,18 +76,18 @@ class ProfileMetrics:
     def point(self, name: str) -> ExtensionPoint:
         """The durations of an extension point, by kube-scheduler's name for it: `PreFilter`."""
         if name not in self._points:
-            self._points[name] = ExtensionPoint(self._histograms.points, name, self.name)
+            self._points[name] = ExtensionPoint(self._shared.point_duration, name, self.name)
         return self._points[name]
 
     def idle(self, points: Iterable[str]) -> Tally:
         """One counter for extension points without work, which are not timed."""
-        return self._histograms.points.together(
+        return self._shared.point_duration.together(
             (name, SKIP if name == "PreBindPreFlight" else SUCCESS, self.name) for name in points
         )
 
     def evaluations(self, plugins: Mapping[str, Iterable[str]]) -> Tally:
         """One counter for the plugins that run for the same pods, by extension point."""
-        return self._evaluations.together(
+        return self._shared.plugin_evaluation.together(
             (plugin, point, self.name) for point, names in plugins.items() for plugin in names
         )
 
@@ -129,7 +105,7 @@ class ProfileMetrics:
         scheduled = self._scheduled
         scheduled += times
         if was_flushed:
-            self._after_flush.count += 1
+            self._shared.after_flush.count += 1
         if len(scheduled) >= FOLD_AFTER * LENGTH:
             self.fold()
 
@@ -155,8 +131,10 @@ class ProfileMetrics:
                 flat.clear()
 
     def _fold(self, result: str, flat: list[float]) -> None:
-        shared, rows = self._histograms, as_rows(flat)
-        shared.attempts.labels(result, self.name).observe_all(rows[:, ENDED] - rows[:, STARTED])
+        shared, rows = self._shared, as_rows(flat)
+        shared.attempt_duration.labels(result, self.name).observe_all(
+            rows[:, ENDED] - rows[:, STARTED]
+        )
         shared.algorithm.observe_all(rows[:, DECIDED] - rows[:, STARTED])
         unasked = int(np.isnan(rows[:, PRE_FILTERED]).sum())
         if unasked < len(rows):
@@ -168,10 +146,11 @@ class ProfileMetrics:
             self._fold_pods(rows[:, ATTEMPTS], rows[:, WAITED_S])
 
     def _fold_pods(self, attempts: Floats, waited_s: Floats) -> None:
-        self._histograms.pod_attempts.observe_all(attempts)
+        self._shared.pod_attempts.observe_all(attempts)
         shown = np.minimum(attempts, MANY_ATTEMPTS)
         for number in set(shown.tolist()):
-            self._histograms.waited[int(number) - 1].observe_all(waited_s[shown == number])
+            label = str(int(number)) if number < MANY_ATTEMPTS else f"{MANY_ATTEMPTS}+"
+            self._shared.sli_duration.labels(label).observe_all(waited_s[shown == number])
 
     def _succeeded(self, point: str) -> Histogram:
-        return self._histograms.points.labels(point, SUCCESS, self.name)
+        return self._shared.point_duration.labels(point, SUCCESS, self.name)

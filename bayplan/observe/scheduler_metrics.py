@@ -30,7 +30,7 @@ from .families import (
     Values,
 )
 from .group_metrics import PlacementMetrics, PreemptionMetrics
-from .profile_metrics import AttemptHistograms, ProfileMetrics
+from .profile_metrics import ProfileMetrics
 from .series import exponential_buckets
 
 SAMPLED_ONE_IN = 10
@@ -88,13 +88,6 @@ class SchedulerMetrics:
         self._add_events()
         self._add_devices()
         self._add_batching()
-        self._shared = AttemptHistograms(
-            attempts=self.attempt_duration,
-            algorithm=self.algorithm,
-            points=self.point_duration,
-            waited=self.sli_duration,
-            pod_attempts=self.pod_attempts,
-        )
         self._profiles: dict[str, ProfileMetrics] = {}
         self.is_sampled: Callable[[], bool] = cycle(_sampling(SAMPLED_ONE_IN)).__next__
         """Whether to time each plugin this time."""
@@ -102,9 +95,7 @@ class SchedulerMetrics:
     def profile(self, name: str) -> ProfileMetrics:
         """The metrics for pods of one profile; always the same object."""
         if name not in self._profiles:
-            self._profiles[name] = ProfileMetrics(
-                name, self._shared, self.plugin_evaluation, self.after_flush
-            )
+            self._profiles[name] = ProfileMetrics(name, self)
         return self._profiles[name]
 
     def plugin_ended(self, plugin: str, point: str, status: str, seconds: float) -> None:

@@ -17,7 +17,7 @@ from ..options.scheduler_options import (
     takes_question,
     warn,
 )
-from ..options.usage_options import USAGE, read_measured
+from ..options.usage_options import USAGE
 from ..render.answer_output import is_whole, print_answer
 from ..render.plain_data import ANSWER_FORM, AnswerForm
 from ..render.progress_bar import progress_bar
@@ -73,8 +73,8 @@ def capacity(question: Question, options: CapacityOptions) -> None:
     with question.reading_more():
         kinds = read_pod_kinds(options.pod)
     remarks = [remark for kind in kinds for remark in kind.remarks]
-    warn(remarks, question.is_strict)
-    objects, use = question.manifests.objects, read_measured(options.usage, *question.cluster)
+    warn(remarks, question.options.strict)
+    objects, use = question.manifests.objects, question.read_measured(options.usage)
     with progress_bar("placing") as on_pods:
         find = partial(
             find_capacity,
@@ -82,7 +82,7 @@ def capacity(question: Question, options: CapacityOptions) -> None:
             settings=question.settings,
             nodes=options.nodes or (),
             limit=options.limit,
-            as_is=question.as_is,
+            as_is=question.options.as_is,
             on_progress=on_pods,
         )
         answer = find(objects, place_of=question.manifests.place_of)

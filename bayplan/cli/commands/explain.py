@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,16 +22,15 @@ from ..options.option_groups import (
     takes_options,
 )
 from ..options.scheduler_options import Question, takes_question
-from ..options.usage_options import USAGE, read_measured
-from ..render.answer_output import print_settlement
-from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form, with_remarks
+from ..options.usage_options import USAGE
+from ..render.answer_output import print_answer, print_settlement
+from ..render.plain_data import ANSWER_FORM, AnswerForm, pod_line, print_in_form, with_remarks
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ...answers import PodExplanation, PodGroupExplanation, PodRef
-    from ...answers.account import PodRefOnNode
     from ...answers.stage import Stage
     from ...manifests.measured_use import MeasuredUse
     from ...trials import TrialCluster
@@ -114,10 +113,10 @@ def explain_command(question: Question, options: ExplainOptions) -> None:
     from ...answers.stage import Stage
     from ...api.custom_workloads import CustomWorkload
 
-    manifests, namespace = question.manifests, question.given_namespace
+    manifests, namespace = question.manifests, question.options.namespace
     with progress_bar("scheduling") as on_pods:
         stage = Stage(
-            manifests.objects, question.settings, manifests.place_of, as_is=question.as_is
+            manifests.objects, question.settings, manifests.place_of, as_is=question.options.as_is
         )
         stage.begin(on_pods)
     view = stage.view()
@@ -134,7 +133,7 @@ def explain_command(question: Question, options: ExplainOptions) -> None:
         accounts = [explain(view, pod, nodes, options.nearest) for pod in pods]
     else:
         accounts = explain_alike(view, pods, nodes, options.nearest)
-    use = read_measured(options.usage, *question.cluster)
+    use = question.read_measured(options.usage)
     for account in accounts:
         if use is not None:
             _note_unused(stage, account, use)
@@ -203,15 +202,10 @@ def _print_group(
         from ..render.group_explanation import render_group_account
 
         everything = options.everything or options.output is AnswerForm.WIDE
-        print_settlement(console, account.settled)
         render_group_account(console, account, everything=everything)
 
-    print_in_form(
-        options.output,
-        lambda: with_remarks(account.to_dict(), remarks),
-        render,
-        lambda: _name_lines((each.pod, each.node) for each in account.members),
-    )
+    members = [pod_line(f"{m.pod.namespace}/{m.pod.name}", m.node) for m in account.members]
+    print_answer(account, "", options.output, lambda: members, render, remarks)
     if not account.has_node:
         raise typer.Exit(NO_NODE)
 
@@ -249,17 +243,11 @@ def _print(
 
     def names() -> Iterator[str]:
         for account in accounts:
-            yield from _name_lines(
-                [(account.pod, account.node), *((one, one.node) for one in account.alike)]
-            )
+            yield pod_line(f"{account.pod.namespace}/{account.pod.name}", account.node)
+            for one in account.alike:
+                yield pod_line(f"{one.namespace}/{one.name}", one.node)
 
     print_in_form(output, document, render, names)
-
-
-def _name_lines(pods: Iterable[tuple[PodRef | PodRefOnNode, str | None]]) -> Iterator[str]:
-    """`pod/<namespace>/<name> node/<node>` per pod; `-` stands for no node."""
-    for pod, node in pods:
-        yield f"pod/{pod.namespace}/{pod.name} {f'node/{node}' if node else '-'}"
 
 
 def _alike(accounts: Sequence[PodExplanation]) -> list[tuple[PodExplanation, list[PodRef]]]:

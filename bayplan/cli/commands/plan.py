@@ -16,7 +16,7 @@ from ...errors import InputError
 from ..options.autoscaler_options import INSTANCE_TYPES, read_table
 from ..options.option_groups import completing, option, option_group, takes_options
 from ..options.scheduler_options import PENDING, Question, takes_cluster
-from ..options.usage_options import USAGE, read_measured
+from ..options.usage_options import USAGE
 from ..render.answer_output import print_answer
 from ..render.consoles import print_notes
 from ..render.plain_data import ANSWER_FORM, AnswerForm
@@ -112,7 +112,7 @@ def plan(question: Question, options: PlanOptions) -> None:
     nodes = [obj for obj in question.manifests.objects if obj.kind == "Node"]
     reading = read_pools(options.pools, read_table(options.instance_types), nodes)  # type: ignore[arg-type]  # nodes
     print_notes(reading.notes)
-    use = read_measured(options.usage, *question.cluster)
+    use = question.read_measured(options.usage)
     found = _search(question, reading.pools, request, options.existing)
     usage = None if use is None else _by_use(question, use, reading.pools, request, found)
     if options.to is not None:

@@ -12,7 +12,7 @@ from ..options.scheduler_options import (
     Question,
     takes_question,
 )
-from ..options.usage_options import USAGE, read_measured
+from ..options.usage_options import USAGE
 from ..render.answer_output import is_whole, print_answer
 from ..render.plain_data import ANSWER_FORM, AnswerForm
 from ..render.progress_bar import progress_bar
@@ -59,7 +59,7 @@ def rebalance(
     from ..render.answer_tables import render_plan
 
     expect_choice("--objective", objective, OBJECTIVES)
-    use = read_measured(usage, *question.cluster)
+    use = question.read_measured(usage)
     with progress_bar("planning") as on_moves:
         plan = plan_rebalance(
             question.manifests.objects,
@@ -67,7 +67,7 @@ def rebalance(
             question.settings,
             max_moves=max_moves,
             by_eviction=by_eviction,
-            as_is=question.as_is,
+            as_is=question.options.as_is,
             place_of=question.manifests.place_of,
             on_progress=on_moves,
         )

@@ -17,16 +17,15 @@ from ..options.input_options import seconds_if_given
 from ..options.option_groups import option, option_group, takes_options
 from ..options.output_files import STDOUT, whole_target
 from ..options.scheduler_options import PENDING, SHOW_ALL, Question, takes_cluster
-from ..options.usage_options import USAGE, read_measured
-from ..render.answer_output import print_notices, print_usage
+from ..options.usage_options import USAGE
+from ..render.answer_output import print_answer
 from ..render.html import html_to
 from ..render.plain_data import (
     ANSWER_FORM,
     AnswerForm,
     cluster_pieces,
     form_of,
-    print_in_form,
-    with_remarks,
+    pod_line,
 )
 from ..render.progress_bar import progress_bar
 from ..render.trace_lines import TraceWriter, trace_to
@@ -119,7 +118,7 @@ def simulate(question: Question, options: SimulateOptions) -> None:
     waits_s = seconds_if_given(flag, options.pod_max_in_unschedulable_pods_duration)
     if waits_s is not None:
         settings = settings.with_unschedulable_limit(waits_s)
-    use = read_measured(options.usage, *question.cluster)
+    use = question.read_measured(options.usage)
     with (
         metrics_to(options.metrics) as write_metrics,
         html_to(options.html) as page,
@@ -205,12 +204,8 @@ def print_report(
     """
     from ..render.run_tables import of_namespace, render_report
 
-    shown = of_namespace(report, question.given_namespace)
-
-    def document() -> dict[str, Any]:
-        made = report.to_dict()
-        made = made if usage is None else {**made, "usage": usage.to_dict()}
-        return with_remarks(made, question.remarks)
+    namespace = question.options.namespace
+    shown = of_namespace(report, namespace)
 
     def render(console: Console) -> None:
         from ..render.plugin_results import render_explanations
@@ -226,20 +221,12 @@ def print_report(
             wide=wide,
             everything=everything,
             details=details,
-            namespace=question.given_namespace,
+            namespace=namespace,
         )
-        if usage is not None:
-            print_usage(console, usage)
-        print_notices(console, report.notices)
 
-    print_in_form(options.output, document, render, lambda: _name_lines(shown))
-
-
-def _name_lines(report: SimulationReport) -> Iterator[str]:
-    """`pod/<namespace>/<name> node/<node>` per pod; `-` stands for no node."""
-    for result in report.pods:
-        node = f"node/{result.attempt.node_name}" if result.is_placed else "-"
-        yield f"pod/{result.pod.key} {node}"
+    pods = ((one.pod.key, one.attempt.node_name if one.is_placed else "") for one in shown.pods)
+    names = (pod_line(*pod) for pod in pods)
+    print_answer(report, "", options.output, lambda: names, render, question.remarks, usage)
 
 
 WriteMetrics: TypeAlias = "Callable[[SchedulerMetrics], None]"

@@ -30,7 +30,6 @@ from ..options.cluster_options import with_namespace
 from ..options.input_options import parse_seconds
 from ..options.option_groups import argument, option
 from ..options.scheduler_options import Question, takes_question, warn
-from ..options.usage_options import read_measured
 from ..render.answer_output import print_answer
 from ..render.plain_data import ANSWER_FORM, AnswerForm
 from ..render.progress_bar import progress_bar
@@ -277,7 +276,7 @@ def rightsize(
     share = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", margin.strip())
     if share is None:
         raise InputError(f'--margin: expected a share such as 15%; got "{margin}"')
-    use = read_measured(usage, *question.cluster)
+    use = question.read_measured(usage)
     assert use is not None, "the option is required"
     with progress_bar("scheduling") as on_progress:
         answer = find_rightsizing(
@@ -357,7 +356,7 @@ def apply(
         raise InputError(
             "apply: expected objects of a cluster; got a Timeline, which simulate plays"
         )
-    _check_namespace(question.given_namespace, objects)
+    _check_namespace(question.options.namespace, objects)
     question = replace(question, remarks=[*question.remarks, *given.remarks])
     print_consequences(question, [Apply(tuple(objects), documents)], options)
 
@@ -394,7 +393,7 @@ def _make_changes(question: Question, options: AnswerOptions, file: Path) -> Non
     remarks: list[str] = []
     with reading_for(question.settings):
         made = read_change_file(file, remarks)
-    warn(remarks, question.is_strict)
+    warn(remarks, question.options.strict)
     question = replace(question, remarks=[*question.remarks, *remarks])
     print_consequences(question, made, options)
 
@@ -404,7 +403,7 @@ def _found(question: Question, target: str) -> str:
     from ...answers.references import find_kind
 
     kind, *rest = target.split("/")
-    namespace = question.given_namespace
+    namespace = question.options.namespace
     if namespace and len(rest) == 1 and find_kind(kind) is None:
         return f"{kind}/{namespace}/{rest[0]}"  # of a custom workload, such as a Rollout
     return with_namespace(target, question.namespace)

@@ -14,7 +14,7 @@ import typer
 
 from ...errors import InputError
 from ..render.answer_output import print_answer
-from ..render.plain_data import ANSWER_FORM, AnswerForm
+from ..render.plain_data import ANSWER_FORM, AnswerForm, pod_line
 from ..render.progress_bar import progress_bar
 from .input_options import takes_input_limit
 from .option_groups import argument, option, option_group, parameters_of, show_options
@@ -33,7 +33,7 @@ from .scheduler_options import (
 from .scheduler_options import SHARED as QUESTION
 
 if TYPE_CHECKING:
-    from ...answers.what_if import ClusterChange, WhatIfAnswer
+    from ...answers.what_if import ClusterChange
 
 Changes: TypeAlias = "Sequence[ClusterChange]"
 
@@ -179,62 +179,33 @@ FILES = ("filename", "kustomize", "recursive")
 
 def print_consequences(question: Question, changes: Changes, options: AnswerOptions) -> None:
     """Ask, print, and end with 1 when pods are worse off, or when no number of nodes is enough."""
-    answer = _ask(question, changes, options)
-    everything = options.everything or options.output is AnswerForm.WIDE
-    _print(question, answer, options.output, everything)
-    search = answer.search
-    if answer.is_worse if search is None else search.hopeless:
-        raise typer.Exit(PENDING)
-
-
-def _ask(question: Question, changes: Changes, options: AnswerOptions) -> WhatIfAnswer:
     from ...answers.what_if import ask_what_if, fit_with_nodes
-
-    objects, place_of = question.manifests.objects, question.manifests.place_of
-    with progress_bar("scheduling") as on_progress:
-        if not options.until_fits:
-            return ask_what_if(
-                objects,
-                changes,
-                question.settings,
-                as_is=question.as_is,
-                place_of=place_of,
-                on_progress=on_progress,
-            )
-        return fit_with_nodes(
-            objects,
-            options.like or (),
-            question.settings,
-            changes=changes,
-            fewest=options.fewest,
-            as_is=question.as_is,
-            place_of=place_of,
-            on_progress=on_progress,
-        )
-
-
-def _print(question: Question, answer: WhatIfAnswer, form: AnswerForm, everything: bool) -> None:
     from ..render.consequences import render_what_if
 
+    objects, settings = question.manifests.objects, question.settings
+    with progress_bar("scheduling") as on_progress:
+        how: dict[str, Any] = {
+            "as_is": question.options.as_is,
+            "place_of": question.manifests.place_of,
+            "on_progress": on_progress,
+        }
+        if options.until_fits:
+            how |= {"changes": changes, "fewest": options.fewest}
+            answer = fit_with_nodes(objects, options.like or (), settings, **how)
+        else:
+            answer = ask_what_if(objects, changes, settings, **how)
+    details = options.everything or options.output is AnswerForm.WIDE
     print_answer(
         answer,
         "WhatIf",
-        form,
-        lambda: _names(answer),
+        options.output,
+        # a pod that is not running has no node
+        lambda: [pod_line(change.key, change.now.node) for change in answer.pods],
         lambda console: render_what_if(
-            console, answer, everything or not console.is_terminal, details=everything
+            console, answer, details or not console.is_terminal, details=details
         ),
         question.remarks,
     )
-
-
-def _names(answer: WhatIfAnswer) -> list[str]:
-    """`pod/<namespace>/<name> node/<node>` per pod that is not as it was; `-` stands for no node."""
-    from ...answers.what_if import WhatIfState
-
-    lines = []
-    for change in answer.pods:
-        is_running = change.now.state is WhatIfState.RUNNING
-        node = f"node/{change.now.node}" if is_running else "-"
-        lines.append(f"pod/{change.key} {node}")
-    return lines
+    search = answer.search
+    if answer.is_worse if search is None else search.hopeless:
+        raise typer.Exit(PENDING)

@@ -33,10 +33,12 @@ from .config_options import (
 )
 from .input_options import takes_input_limit
 from .option_groups import option, option_group, parameters_of, show_options
+from .usage_options import read_measured
 
 if TYPE_CHECKING:
     from ...api.pod import Pod
     from ...kube.live_cluster import LiveObjects
+    from ...manifests.measured_use import MeasuredUse
     from ...sim import Manifests
     from ...sim.settings import Settings
 
@@ -67,6 +69,7 @@ SHOW_ALL = option("--all", "Show all pods and nodes, however many.")
 class Question:
     """A cluster and a scheduler, read from the options of the command line."""
 
+    options: QuestionOptions
     manifests: Manifests
     settings: Settings
     sources: Sequence[str] = ()
@@ -75,22 +78,16 @@ class Question:
     """Namespace of names that are given without one; None for any."""
     remarks: Sequence[str] = ()
     """Problems of the files."""
-    is_strict: bool = False
-    """Whether that is an error."""
-    as_is: bool = False
-    """Whether it is about the cluster as it was read, before the waiting pods are placed."""
-    given_namespace: str | None = None
-    """The namespace of the option -n."""
-    cluster: tuple[Path | None, str | None] = (None, None)
-    """The kubeconfig and the context of the options."""
-    recursive: bool = False
-    """Whether folders below folders are read."""
 
     @contextmanager
     def reading_more(self) -> Iterator[None]:
         """Within it, files of further options are read as those of -f: with the same namespace, as deep."""
-        with reading_files(None, None, self.recursive, self.namespace):
+        with reading_files(None, None, self.options.recursive, self.namespace):
             yield
+
+    def read_measured(self, usage: Sequence[str] | None) -> MeasuredUse | None:
+        """The measured use that an option names; None without any."""
+        return read_measured(usage, self.options.kubeconfig, self.options.context)
 
 
 Own = ParamSpec("Own")
@@ -157,18 +154,9 @@ class QuestionOptions:
                 lambda: read_cluster(paths, self.kubeconfig, self.context, self.strict),
             )
         note_groups(reading.manifests, settings)
-        return Question(
-            reading.manifests,
-            settings,
-            reading.sources,
-            None if self.all_namespaces else self.namespace or reading.namespace,
-            reading.remarks,
-            self.strict,
-            self.as_is,
-            self.namespace,
-            (self.kubeconfig, self.context),
-            self.recursive,
-        )
+        namespace = None if self.all_namespaces else self.namespace or reading.namespace
+        files = reading.manifests
+        return Question(self, files, settings, reading.sources, namespace, reading.remarks)
 
 
 @contextmanager

@@ -33,7 +33,8 @@ def print_answer(
 ) -> None:
     """Print the answer: as a document of `kind`, as the lines of `names`, or as `render` does for people.
 
-    A document has the `remarks` on the input, too; `usage` is the measured use beside requests.
+    Without a `kind`, the answer's plain data have theirs. A document has the `remarks` on the input, too; `usage` is
+    the measured use beside requests.
     """
 
     def document() -> dict[str, object]:

@@ -72,6 +72,11 @@ def print_in_form(
                 render(console)
 
 
+def pod_line(pod: str, node: str | None) -> str:
+    """`pod/<namespace>/<name> node/<node>`; `-` stands for no node."""
+    return f"pod/{pod} {f'node/{node}' if node else '-'}"
+
+
 def with_remarks(document: dict[str, Any], remarks: Sequence[str]) -> dict[str, Any]:
     """The document with more remarks, if there are any."""
     if not remarks:
