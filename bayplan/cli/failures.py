@@ -29,23 +29,8 @@ COMMAND_LINE_ERRORS: tuple[type[BaseException], ...] = (
 )
 
 
-class Tracebacks:
-    """Whether errors are printed with a traceback, as with `bayplan --debug`."""
-
-    def __init__(self) -> None:
-        self._is_enabled = False
-
-    def enable(self) -> None:
-        """Print them from now on."""
-        self._is_enabled = True
-
-    def show(self, error: BaseException) -> None:
-        """Print where `error` comes from, with its causes."""
-        if self._is_enabled:
-            traceback.print_exception(error, file=sys.stderr)
-
-
-tracebacks = Tracebacks()
+has_tracebacks = False
+"""Whether errors are printed with a traceback, as with `bayplan --debug`."""
 
 
 @contextmanager
@@ -116,7 +101,8 @@ def _place(error: Exception) -> str:
 
 def _report(error: Exception, text: str) -> None:
     with suppress(OSError):  # standard error may be full or closed, too; the status stays
-        tracebacks.show(error)
+        if has_tracebacks:
+            traceback.print_exception(error, file=sys.stderr)
         print_error(text)
 
 

@@ -52,7 +52,7 @@ def root(
     if debug:
         from . import failures
 
-        failures.tracebacks.enable()
+        failures.has_tracebacks = True
 
 
 def main() -> None:

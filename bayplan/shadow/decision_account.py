@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import msgspec
 
@@ -237,14 +236,3 @@ def difference_of(decision: JudgedDecision, time: str, evidence: str = "") -> De
         reason=reason_of(decision),
         evidence=evidence,
     )
-
-
-def account_tree(account: DecisionAccount) -> dict[str, Any]:
-    """The account as plain data."""
-    tree: dict[str, Any] = msgspec.to_builtins(account)
-    return tree
-
-
-def account_of(tree: Mapping[str, Any]) -> DecisionAccount:
-    """The account that plain data has; raises msgspec.ValidationError."""
-    return msgspec.convert(tree, DecisionAccount)

@@ -13,7 +13,7 @@ import msgspec
 from ..answers.judged_decision import Agreement
 from ..api.own_documents import API_VERSION
 from ..errors import InputError, OutputError
-from .decision_account import DecisionAccount, account_of, account_tree
+from .decision_account import DecisionAccount
 from .gain import Gain
 
 NAMES = {Agreement.OTHER_STATE: "otherState"}
@@ -32,7 +32,7 @@ def report_tree(
             "skipped": account.skipped_decisions,
             "watched": round(account.watched_s, 3),
         },
-        **account_tree(account),
+        **msgspec.to_builtins(account),
         "hints": list(account.hints()),
     }
     if gain is not None:
@@ -126,13 +126,13 @@ class StateFile:
             if (tree.get("apiVersion"), tree.get("kind")) != (API_VERSION, KIND):
                 found = f"{tree.get('apiVersion')} {tree.get('kind')}"
                 raise self._fault(f"expected {API_VERSION} {KIND}; got {found}")
-            return account_of(tree.get("account") or {})
+            return msgspec.convert(tree.get("account") or {}, DecisionAccount)
         except msgspec.DecodeError as error:
             raise self._fault(f"expected a file that `bayplan shadow` wrote; got {error}") from None
 
     def write(self, account: DecisionAccount) -> None:
         """Replace the file."""
-        tree = {"apiVersion": API_VERSION, "kind": KIND, "account": account_tree(account)}
+        tree = {"apiVersion": API_VERSION, "kind": KIND, "account": msgspec.to_builtins(account)}
         beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
             beside.write_bytes(msgspec.json.encode(tree) + b"\n")

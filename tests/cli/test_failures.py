@@ -44,7 +44,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
     (tmp_path / "zones.py").write_text(ZONES)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(failures, "tracebacks", failures.Tracebacks())
+    monkeypatch.setattr(failures, "has_tracebacks", False)
     return tmp_path
 
 

@@ -2,12 +2,13 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from bayplan.answers.judged_decision import Agreement, JudgedDecision
 from bayplan.api.pod import Pod
 from bayplan.config import default_config
-from bayplan.shadow.decision_account import account_of, account_tree
+from bayplan.shadow.decision_account import DecisionAccount
 from bayplan.shadow.gain import compute_gain
 from bayplan.shadow.report import headline, report_tree
 from bayplan.shadow.shadow_run import ShadowRun
@@ -347,7 +348,7 @@ def test_a_pod_that_waits_beside_room_is_found() -> None:
 def test_the_account_is_read_again_as_it_was_written() -> None:
     account = sampled_run().account
 
-    again = account_of(account_tree(account))
+    again = msgspec.convert(msgspec.to_builtins(account), DecisionAccount)
 
     assert again == account
     assert headline(again).startswith("1 decision: 0 same, 1 sampled")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ...choices import AUTOSCALERS
 from ...errors import InputError
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ...sim.settings import Settings
 
 DEFAULT = "default"
+T = TypeVar("T")
 
 
 @option_group
@@ -161,60 +162,44 @@ def compare(options: CompareOptions) -> None:
 
 def _schedulers(options: CompareOptions, version: str = "") -> list[tuple[str, Settings]]:
     """The schedulers to compare, each with a name of its own; of `version` unless the options name releases."""
-    configs, has_pools = options.config or [], bool(options.pools)
+    configs: list[Path | None] = [*(options.config or ())]
     versions = options.kubernetes_version or [version]
-    if sum(str(path) == "-" for path in configs):
+    if Path("-") in configs:
         raise InputError("--config: expected files; got standard input")
     if len(versions) > 1:
-        return _releases(options, versions)
-    if not configs and not has_pools:
-        wanted = "at least one configuration, or two --kubernetes-version, to compare"
-        raise InputError(f"--config: expected {wanted}; got none")
-    is_alone = not configs or (len(configs) == 1 and not has_pools)
-    files: list[Path | None] = [None, *configs] if is_alone else list(configs)
+        names = [version.removeprefix("v") for version in versions]
+        configs = _one_each(configs or [None], len(versions), "--config")
+    else:
+        if not configs and not options.pools:
+            wanted = "at least one configuration, or two --kubernetes-version, to compare"
+            raise InputError(f"--config: expected {wanted}; got none")
+        if not configs or (len(configs) == 1 and not options.pools):
+            configs = [None, *configs]
+        names = [DEFAULT if path is None else str(path) for path in configs]
+    gates = _one_each(
+        options.feature_gates or [""], len(versions), "--feature-gates", by_times=True
+    )
+    if len(versions) == 1:
+        versions, gates = versions * len(configs), gates * len(configs)
     seen: Counter[str] = Counter()
     schedulers = []
-    gates = _gates(options, 1)[0]
-    for path in files:
-        name = DEFAULT if path is None else str(path)
+    for name, config, release, own in zip(names, configs, versions, gates, strict=True):
         seen[name] += 1
         shown = name if seen[name] == 1 else f"{name} ({seen[name]})"
-        schedulers.append((shown, _settings(options, path, versions[0], gates)))
+        given = (config, None, own, options.plugins, options.seed, release)
+        schedulers.append((shown, read_settings(*given)))
     return schedulers
 
 
-def _releases(options: CompareOptions, versions: list[str]) -> list[tuple[str, Settings]]:
-    """A scheduler per release: with the configuration of its place, or the one that all have."""
-    configs: list[Path | None] = [*(options.config or ())] or [None]
-    if len(configs) == 1:
-        configs *= len(versions)
-    if len(configs) != len(versions):
-        wanted = f"one for all releases, or {len(versions)}"
-        raise InputError(f"--config: expected {wanted}; got {len(configs)}")
-    gates = _gates(options, len(versions))
-    seen: Counter[str] = Counter()
-    schedulers = []
-    for version, config, own in zip(versions, configs, gates, strict=True):
-        name = version.removeprefix("v")
-        seen[name] += 1
-        shown = name if seen[name] == 1 else f"{name} ({seen[name]})"
-        schedulers.append((shown, _settings(options, config, version, own)))
-    return schedulers
-
-
-def _gates(options: CompareOptions, releases: int) -> list[str]:
-    """The feature gates for each of the releases."""
-    given = options.feature_gates or [""]
+def _one_each(given: list[T], releases: int, option: str, *, by_times: bool = False) -> list[T]:
+    """The values of an option for each of the releases: one for all, or one for each."""
     if len(given) == 1:
         return given * releases
     if len(given) != releases:
-        wanted = "it once" if releases == 1 else f"it once for all releases, or {releases} times"
-        raise InputError(f"--feature-gates: expected {wanted}; got it {len(given)} times")
+        once, times, got = ("it once", " times", "it ") if by_times else ("one", "", "")
+        wanted = once if releases == 1 else f"{once} for all releases, or {releases}{times}"
+        raise InputError(f"{option}: expected {wanted}; got {got}{len(given)}{times}")
     return given
-
-
-def _settings(options: CompareOptions, config: Path | None, version: str, gates: str) -> Settings:
-    return read_settings(config, None, gates, options.plugins, options.seed, version)
 
 
 def _runs(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ...config import ExpandedPlugins, FeatureGates, Reading
-    from ..render.table_layout import Listing
 
 app = CommandApp(
     name="config",
@@ -200,51 +200,39 @@ def _effective(
 
 def _print_tables(console: Console, effective: Effective) -> None:
     """Print the settings, and for each profile its plugins point by point and their arguments."""
-    from ..render.table_layout import show_listing
+    from ..render.table_layout import Listing, show_listing
 
     document = effective_document(effective)
-    show_listing(console, _settings_table(document["configuration"]))
+    settings = (
+        (name, _shown(value))
+        for name, value in _flat(document["configuration"])
+        if not name.startswith(("profiles", "extenders"))
+    )
+    show_listing(console, Listing(("SETTING", "VALUE"), settings, text=("VALUE",)))
     for profile in document["profiles"]:
         console.print(f"\nPROFILE {profile['schedulerName']}", style="bold", markup=False)
-        show_listing(console, _plugins_table(profile["plugins"]))
+        plugins = (
+            (point if i == 0 else "", ref["name"], str(ref.get("weight", "")))
+            for point, refs in profile["plugins"].items()
+            for i, ref in enumerate(refs)
+        )
+        show_listing(console, Listing(("POINT", "PLUGIN", "WEIGHT"), plugins))
         if profile["pluginConfig"]:
             console.print("")
-            show_listing(console, _args_table(profile["pluginConfig"]))
+            rows = _argument_rows(profile["pluginConfig"])
+            show_listing(console, Listing(("PLUGIN", "ARGUMENT", "VALUE"), rows, text=("VALUE",)))
     if document["extenders"]:
         console.print("\nEXTENDERS", style="bold")
         for url in document["extenders"]:
             console.print(url, markup=False)
 
 
-def _settings_table(configuration: dict[str, Any]) -> Listing:
-    from ..render.table_layout import Listing
-
-    rows = ((name, _shown(value)) for name, value in _flat(configuration))
-    shown = (row for row in rows if not row[0].startswith(("profiles", "extenders")))
-    return Listing(("SETTING", "VALUE"), shown, text=("VALUE",))
-
-
-def _plugins_table(plugins: dict[str, Any]) -> Listing:
-    from ..render.table_layout import Listing
-
-    rows = (
-        (point if i == 0 else "", ref["name"], str(ref.get("weight", "")))
-        for point, refs in plugins.items()
-        for i, ref in enumerate(refs)
-    )
-    return Listing(("POINT", "PLUGIN", "WEIGHT"), rows)
-
-
-def _args_table(plugin_config: dict[str, Any]) -> Listing:
-    from ..render.table_layout import Listing
-
-    table = Listing(("PLUGIN", "ARGUMENT", "VALUE"), text=("VALUE",))
+def _argument_rows(plugin_config: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     for plugin, args in plugin_config.items():
         rows = _flat(args) if isinstance(args, dict) else [("", args)]
         shown = [(name, value) for name, value in rows if name not in ("apiVersion", "kind")]
         for i, (name, value) in enumerate(shown):
-            table.add(plugin if i == 0 else "", name, _shown(value))
-    return table
+            yield plugin if i == 0 else "", name, _shown(value)
 
 
 def _flat(value: Any, path: str = "") -> list[tuple[str, Any]]:
@@ -261,10 +249,6 @@ def _flat(value: Any, path: str = "") -> list[tuple[str, Any]]:
 
 
 def _shown(value: Any) -> str:
-    match value:
-        case bool():
-            return str(value).lower()
-        case None:
-            return ""
-        case _:
-            return str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)

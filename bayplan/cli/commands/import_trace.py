@@ -1,4 +1,4 @@
-"""Import trace: `bayplan research trace`, tables of nodes and pods made into manifests."""
+"""Import trace: `bayplan research trace`, tables of nodes and pods made into manifests, and their simulation."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from ...errors import InputError
 from ..command_table import CommandApp
-from ..options.input_options import takes_input_limit
-from ..options.option_groups import argument, option
+from ..options.config_options import PROVIDER, SchedulerChoice
+from ..options.input_options import seconds_if_given, takes_input_limit
+from ..options.option_groups import argument, option, option_group, takes_options
 from ..options.output_files import STDOUT, whole_target
+from ..options.scheduler_options import FILENAME, PENDING, read_cluster
+from ..render.answer_output import print_notices
 from ..render.consoles import print_notes, say
-from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form
+from ..render.plain_data import ANSWER_FORM, REPORT_FORM, AnswerForm, ReportForm, print_in_form
+from ..render.progress_bar import progress_bar
 from .import_published import POD_LIMIT, PUBLISHED, TO, write_objects
-from .trace_simulate import simulate_trace
 
 if TYPE_CHECKING:
     from rich.console import Console
+
 
 app = CommandApp(
     name="trace",
@@ -188,6 +194,75 @@ def fit_trace(
         return
     with whole_target("--to", Path(to)) as file:
         file.write(text)
+
+
+@option_group
+class TraceOptions(SchedulerChoice):
+    """The options of `bayplan research trace simulate`."""
+
+    trace: Path = argument(
+        "TRACE",
+        "Manifests as JSON lines, sorted by time, gzipped or not, as trace import writes them.",
+    )
+    results: Path | None = option(
+        "--results FILE",
+        "Write a row for each pod as it ends: JSON lines if the name ends with .jsonl, else CSV; gzipped if "
+        "it ends with .gz.",
+    )
+    filename: list[Path] | None = FILENAME
+    until: str | None = option(
+        "--until DURATION",
+        "Stop after this time in the cluster, such as 90s or 2h. Default: when nothing changes any more.",
+    )
+    algorithm_provider: str | None = PROVIDER
+    output: ReportForm = REPORT_FORM
+
+
+@takes_input_limit
+@takes_options(TraceOptions)
+def simulate_trace(options: TraceOptions) -> None:
+    """Simulate a trace in memory for the pods that are there at a time, however long it is.
+
+    Objects are read as their time comes, and finished pods leave. Decisions are those of "bayplan simulate"; the result
+    is sums, quantiles and use over time. Nodes may be in the trace, or in the files of -f.
+
+    Exit status: 0 when every pod had a node, 1 when some are pending, 2 when the input is wrong.
+
+    Example: bayplan research trace simulate a.jsonl.gz --results pods.csv.gz
+    """
+    from ...sim import Manifests
+    from ...sim.settings import reading_for
+    from ...sim.streaming import StreamedSimulation, read_lines, write_rows
+
+    until_s = seconds_if_given("--until", options.until)
+    settings = options.settings(provider=options.algorithm_provider)
+    with (
+        reading_for(settings),
+        write_rows(options.results) as sink,
+        progress_bar("scheduling") as on_pods,
+    ):
+        manifests = read_cluster(options.filename).manifests if options.filename else Manifests()
+        simulation = StreamedSimulation(
+            read_lines(options.trace),
+            sink,
+            manifests.objects,
+            settings.config,
+            place_of=manifests.place_of,
+            seed=settings.seed,
+            feature_gates=settings.feature_gates,
+            plugins=settings.plugins,
+        )
+        report = simulation.run_stream(on_pods, until_s)
+
+    def render(console: Console) -> None:
+        from ..render.run_tables import render_stream
+
+        render_stream(console, report)
+        print_notices(console, report.notices)
+
+    print_in_form(options.output, report.to_dict, render)
+    if not report.is_complete:
+        raise typer.Exit(PENDING)
 
 
 app.command("simulate", short_help="Simulate a trace of any length.")(simulate_trace)

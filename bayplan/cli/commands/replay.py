@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ...errors import InputError
-from ..options.config_options import SchedulerChoice
-from ..options.evidence_options import EvidenceChoice
+from ..options.config_options import EvidenceChoice, SchedulerChoice
 from ..options.input_options import takes_input_limit
 from ..options.option_groups import argument, option, option_group, takes_options
 from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form

@@ -14,8 +14,7 @@ import typer
 from ...clock import SystemClock
 from ...errors import ApiError, InputError
 from ..options.cluster_options import CONTEXT, KUBECONFIG, chosen_cluster
-from ..options.config_options import SchedulerChoice
-from ..options.evidence_options import EvidenceChoice
+from ..options.config_options import EvidenceChoice, SchedulerChoice
 from ..options.input_options import seconds_if_given
 from ..options.option_groups import option, option_group, takes_options
 from ..render.consoles import stderr_console

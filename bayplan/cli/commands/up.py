@@ -236,8 +236,7 @@ def serve(
     from ...apiserver.object_editor import ObjectEditor
     from ...sim.settings import DEFAULT_SETTINGS
     from ...web.live import PageServer
-    from .node_shapes import read_shape
-    from .up_manifests import add_nodes, load, read_manifests
+    from .up_manifests import add_nodes, load, read_manifests, read_shape
 
     version = options.kubernetes_version
     gates = read_gates(options.feature_gates, version)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...choices import PROVIDER_NAMES
-from ...errors import ConfigError
+from ...errors import ConfigError, InputError
 from ..render.consoles import note
-from .option_groups import completing, option
+from .option_groups import completing, option, option_group
 
 if TYPE_CHECKING:
     from ...config import Check, FeatureGates, Reading
+    from ...shadow.evidence import EvidenceFolder
     from ...sim.settings import Settings
 
 STDIN = Path("-")
@@ -41,7 +41,7 @@ PROVIDER = option(
 SEED = option("--seed NUMBER", "Seed for breaking ties between nodes with equal scores.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group
 class SchedulerChoice:
     """The options that name a scheduler, for groups of options that have them."""
 
@@ -56,6 +56,32 @@ class SchedulerChoice:
         version = self.kubernetes_version or version
         given = self.config, provider, self.feature_gates, self.plugins, self.seed
         return read_settings(*given, version)
+
+
+@option_group
+class EvidenceChoice:
+    """The options of commands that judge decisions."""
+
+    evidence: Path | None = option(
+        "--evidence FOLDER",
+        "Write the objects of each difference to a file here, for `bayplan explain -f`; at most 50 files.",
+    )
+    evidence_sampled: bool = option(
+        "--evidence-sampled", "Write the objects of sampled decisions, too; at most 50 files more."
+    )
+
+    def check(self) -> None:
+        """Raise InputError for an option without that which it belongs to."""
+        if self.evidence_sampled and self.evidence is None:
+            raise InputError("--evidence-sampled: expected --evidence FOLDER with it; got none")
+
+    def folder(self, settings: Settings, version: str) -> EvidenceFolder | None:
+        """The folder for evidence of a cluster of this version; None if none is given."""
+        from ...shadow.evidence import EvidenceFolder
+
+        if self.evidence is None:
+            return None
+        return EvidenceFolder(self.evidence, settings, version, takes_sampled=self.evidence_sampled)
 
 
 def read_settings(

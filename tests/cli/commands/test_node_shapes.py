@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.apiserver import make_nodes
-from bayplan.cli.commands.node_shapes import read_shape
+from bayplan.cli.commands.up_manifests import read_shape
 from bayplan.errors import InputError
 
 
