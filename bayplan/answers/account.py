@@ -10,7 +10,6 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import Any
 
-import msgspec
 from msgspec import field
 
 from ..api.own_documents import API_VERSION
@@ -241,11 +240,6 @@ class PodExplanation(SettledAnswer, Data, kw_only=True):
         for group in self.refused:
             group.nodes = [name for name in group.nodes if name in kept]
         self.refused = [group for group in self.refused if group.nodes]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The account as plain dicts and lists."""
-        document: dict[str, Any] = msgspec.to_builtins(self)
-        return document
 
     def headline(self) -> str:
         """`shop/web-7 is unschedulable, 0 of 3 nodes fit`."""

@@ -35,7 +35,7 @@ from .account import (
 )
 from .counterfactual import distances, find_counterfactuals, refusal
 from .group_account import MemberState
-from .group_explain import judge_group, member_of
+from .group_explain import judge_group
 from .manifest_changes import ObjectChange, pointer
 from .remedies.affinity import elsewhere, selector_text
 from .remedies.proposal import add, plain
@@ -159,7 +159,7 @@ def _explain_group(view: TrialCluster, pod: Pod, account: PodExplanation) -> boo
     if name is None or view.scheduler.groups is None:
         return False
     group = judge_group(view, pod.namespace, name)
-    member = member_of(group, account.pod)
+    member = next((one for one in group.members if one.pod.uid == account.pod.uid), None)
     starts = member is not None and member.state is MemberState.FITS and group.has_node
     account.group = GroupRef(name=name, starts=starts, cause=group.cause)
     if account.verdict is not PodVerdict.FITS:

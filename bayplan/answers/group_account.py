@@ -9,7 +9,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-import msgspec
 from msgspec import field
 
 from ..api.own_documents import API_VERSION
@@ -148,11 +147,6 @@ class PodGroupExplanation(SettledAnswer, Data, kw_only=True):
     def has_node(self) -> bool:
         """Whether members have nodes, or would get them."""
         return self.verdict in (GroupVerdict.PLACED, GroupVerdict.FITS, GroupVerdict.EMPTY)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The account as plain dicts and lists."""
-        document: dict[str, Any] = msgspec.to_builtins(self)
-        return document
 
     def to_frame(self) -> Any:
         """The members as a pandas DataFrame."""

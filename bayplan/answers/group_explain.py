@@ -188,8 +188,3 @@ def _domains(view: TrialCluster, account: PodGroupExplanation) -> Counter[str]:
         if isinstance(node, Node) and account.topology_key in node.labels:
             counts[node.labels[account.topology_key or ""]] += 1
     return counts
-
-
-def member_of(account: PodGroupExplanation, ref: PodRef) -> GroupMember | None:
-    """The entry of a pod."""
-    return next((member for member in account.members if member.pod.uid == ref.uid), None)

@@ -21,6 +21,11 @@ from ..errors import InputError
 class Data(msgspec.Struct, kw_only=True, rename="camel"):
     """Base of the parts of an answer."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dicts and lists."""
+        document: dict[str, Any] = msgspec.to_builtins(self)
+        return document
+
 
 DEFAULT = "default"
 

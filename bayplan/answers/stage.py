@@ -163,10 +163,6 @@ class Stage:
         """The placements, as they were settled last."""
         return PodPlaces(self.cluster.by_name("Pod"), self._settled.pending)
 
-    def land(self) -> None:
-        """Run the scheduler until nothing changes, without the placements."""
-        self.simulation.proceed()
-
     def totals(self) -> ClusterTotals:
         """The resources of all nodes as they are."""
         return cluster_totals(self.simulation.scheduler.cache.table)

@@ -122,7 +122,8 @@ class PlainCommand(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The words after the name of the command."""
-        return ["[OPTIONS]", *(_usage(argument) for argument in self._arguments())]
+        shown = ((_shown(each), each.required) for each in self._arguments())
+        return ["[OPTIONS]", *(name if required else f"[{name}]" for name, required in shown)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and the options, without the names of Python types."""
@@ -145,10 +146,6 @@ class PlainCommand(TyperCommand):
 def _shown(argument: Any) -> str:
     name = argument.metavar or argument.name.upper()
     return name if argument.nargs == 1 else f"{name}..."
-
-
-def _usage(argument: Any) -> str:
-    return _shown(argument) if argument.required else f"[{_shown(argument)}]"
 
 
 class CommandApp(typer.Typer):

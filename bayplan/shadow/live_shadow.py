@@ -74,6 +74,12 @@ class LiveShadow:
         self._delays = ArrivalDelays()
 
     @property
+    def _begun(self) -> ShadowRun:
+        """The run, once all objects were read."""
+        assert self.run is not None, "nothing is followed before"
+        return self.run
+
+    @property
     def now_s(self) -> float:
         """Seconds since the start."""
         return self._clock.monotonic() - self._started_s
@@ -181,7 +187,6 @@ class LiveShadow:
 
     async def _work(self) -> None:
         """Follow the changes as they come; in between, judge open decisions."""
-        assert self.run is not None
         while True:
             end_s = self.now_s + SLICE_S
             while len(self._backlog) and self.now_s < end_s:
@@ -189,8 +194,8 @@ class LiveShadow:
             await _let_read()
             now_s = self.now_s
             cause = self._cause(now_s)
-            if cause and self.run.follower.open_decisions:
-                self.run.follower.skip_open()
+            if cause and self._begun.follower.open_decisions:
+                self._begun.follower.skip_open()
                 self._count_skipped(cause)
             self._look_at_waits(now_s)
             for decision, is_fresh in await self._fresh.results(now_s):
@@ -202,15 +207,13 @@ class LiveShadow:
 
     def _look_at_waits(self, now_s: float) -> None:
         """Ask about waiting pods for the time of a slice: some questions are slow, such as those about volumes."""
-        assert self.run is not None
         end_s = now_s + SLICE_S
         if not self.is_behind:
-            self.run.look_at_waits(now_s, lambda: self.now_s > end_s)
+            self._begun.look_at_waits(now_s, lambda: self.now_s > end_s)
 
     async def _resolve(self, now_s: float) -> int:
         """Judge open decisions, for a while; returns their number. Changes are received meanwhile, and not followed."""
-        assert self.run is not None
-        follower, end_s = self.run.follower, now_s + RESOLVE_S
+        follower, end_s = self._begun.follower, now_s + RESOLVE_S
         before, slice_s = follower.settled, now_s + SLICE_S
         oldest_s = self._backlog.oldest_s(now_s)
         with closing(follower.resolving(oldest_s, lambda: self.now_s > end_s)) as resolving:
@@ -222,11 +225,10 @@ class LiveShadow:
         return follower.settled - before
 
     def _take_next(self) -> None:
-        assert self.run is not None
         change = self._backlog.pop()
         self._note_age(self.now_s - change.at_s)
         cause = change.cause or (BEHIND if self.is_behind else "")
-        self.run.take(
+        self._begun.take(
             change.at_s,
             change.obj,
             is_deleted=change.is_deleted,
@@ -235,12 +237,11 @@ class LiveShadow:
         )
         if cause:
             self._count_skipped(cause)
-        elif self.run.follower.open_decisions > MOST_OPEN:
-            self.run.follower.skip_open()
+        elif self._begun.follower.open_decisions > MOST_OPEN:
+            self._begun.follower.skip_open()
             self._count_skipped(BEHIND)
 
     def _note_age(self, age_s: float) -> None:
-        assert self.run is not None
         if self.is_behind:
             if age_s < CAUGHT_UP_S:
                 self.is_behind = False
@@ -248,38 +249,35 @@ class LiveShadow:
         elif age_s > BEHIND_S:
             self.is_behind = True
             log.warning("%.1f s behind: decisions are skipped until it has caught up", age_s)
-            self.run.follower.skip_open()
+            self._begun.follower.skip_open()
             self._count_skipped(BEHIND)
 
     def _count_skipped(self, cause: str) -> None:
-        assert self.run is not None
-        follower = self.run.follower
-        self.run.account.skip(cause, follower.skipped)
+        follower = self._begun.follower
+        self._begun.account.skip(cause, follower.skipped)
         follower.skipped = 0
 
     # Differences
 
     def _hold(self, decision: JudgedDecision) -> bool:
         """Hold a difference back until the objects that it is about were listed again."""
-        assert self.run is not None
         if decision.agreement is not Agreement.DIFFERENT:
             return False
         if _lacks_object(decision):
-            self.run.drop(decision)
-            self.run.account.skip(NOT_ARRIVED, 1)
+            self._begun.drop(decision)
+            self._begun.account.skip(NOT_ARRIVED, 1)
             return True
         self._fresh.add(decision)
         return True
 
     def _count_held(self, decision: JudgedDecision, is_fresh: bool) -> None:
-        assert self.run is not None
         if is_fresh:
-            self.run.count(decision)
+            self._begun.count(decision)
             return
         log.warning("nodes, pods: a watch has stalled; it is opened again")
         self._doubt(self.now_s, STALE)
-        self.run.drop(decision)
-        self.run.account.skip(STALE, 1)
+        self._begun.drop(decision)
+        self._begun.account.skip(STALE, 1)
 
 
 def _lacks_object(decision: JudgedDecision) -> bool:

@@ -123,18 +123,14 @@ class Sweep:
         self._path = path
         self._table = None if path is None else ResultTable(path)
         self.runs = expand(document)
-        self._journal = RunJournal(None if path is None else path.with_name(path.name + JOURNAL))
-        known = self._journal.results
+        self.journal = RunJournal(None if path is None else path.with_name(path.name + JOURNAL))
+        known = self.journal.results
         self.missing = [
             run
             for run in self.runs
             if run.id not in known or (retry_failed and known[run.id].is_failed)
         ]
         """The runs that are still to be done."""
-
-    def result_of(self, run: SweepRun) -> RunResult | None:
-        """Result of a run; None when it is not finished."""
-        return self._journal.results.get(run.id)
 
     def run(
         self,
@@ -152,7 +148,7 @@ class Sweep:
 
         def on_result(result: RunResult) -> None:
             nonlocal done
-            self._journal.add(result)
+            self.journal.add(result)
             done += 1
             if self._table is not None:
                 self._table.update(self._rows)
@@ -193,7 +189,7 @@ class Sweep:
             crew.close()
 
     def _entries(self) -> list[SweepEntry]:
-        results = self._journal.results
+        results = self.journal.results
         return [SweepEntry(run, results[run.id]) for run in self.runs if run.id in results]
 
     def _rows(self) -> list[dict[str, Any]]:

@@ -31,11 +31,6 @@ GIB = 1 << 30
 Price = Callable[[Node], float]
 
 
-def one_each(node: Node) -> float:
-    """Price 1 for every node."""
-    return 1.0
-
-
 def cost_of(node: Node) -> float:
     """The node's cost annotation; else 1 per core plus 1 per four GiB of memory. Raises InputError
     for no number."""
@@ -53,12 +48,7 @@ def cost_of(node: Node) -> float:
     return cost
 
 
-def total_price(table: NodeTable, price: Price) -> float:
-    """The total price of nodes that run pods other than daemons and static pods."""
-    return _NodesInUse(table, price).total()
-
-
-class _NodesInUse:
+class NodesInUse:
     """The nodes with pods to move, followed from move to move."""
 
     def __init__(self, table: NodeTable, price: Price) -> None:
@@ -96,7 +86,7 @@ def emptying_moves(mover: Mover, most: int, price: Price) -> Iterator[Move]:
     """The moves that empty nodes, highest price per move first."""
     failures, left = 0, most
     tried: set[int] = set()
-    in_use = _NodesInUse(mover.table, price)
+    in_use = NodesInUse(mover.table, price)
     while failures < PATIENCE:
         row = _next_node(mover, in_use, left, tried)
         if row is None:
@@ -108,7 +98,7 @@ def emptying_moves(mover: Mover, most: int, price: Price) -> Iterator[Move]:
         yield from moves
 
 
-def _next_node(mover: Mover, in_use: _NodesInUse, left: int, tried: set[int]) -> int | None:
+def _next_node(mover: Mover, in_use: NodesInUse, left: int, tried: set[int]) -> int | None:
     """The node to empty next, all of whose pods may be moved."""
     ranked = in_use.ranked(mover.table, left)
     return next((row for row in ranked if row not in tried and _to_move(mover, row)), None)
@@ -122,7 +112,7 @@ def _to_move(mover: Mover, row: int) -> list[Pod]:
     return sorted(pods, key=lambda pod: (size_of(pod), pod.key), reverse=True)
 
 
-def _empty(mover: Mover, source: int, in_use: _NodesInUse) -> list[Move]:
+def _empty(mover: Mover, source: int, in_use: NodesInUse) -> list[Move]:
     """Move all pods of a node; undo all when one fits nowhere."""
     table = mover.table
     before = in_use.total()
@@ -150,7 +140,7 @@ def _empty(mover: Mover, source: int, in_use: _NodesInUse) -> list[Move]:
     ]
 
 
-def _land(mover: Mover, pod: Pod, source: int, in_use: _NodesInUse) -> tuple[int, str] | None:
+def _land(mover: Mover, pod: Pod, source: int, in_use: NodesInUse) -> tuple[int, str] | None:
     """Put the pod on the fullest node in use that accepts it; return its row and the scheduler's
     own choice."""
     table = mover.table

@@ -9,7 +9,7 @@ from ...manifests.timeline import InputObject
 from ...sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ...sim.totals import TotalsChange
 from ..stage import PlaceOf, Stage
-from .empty_nodes import cost_of, emptying_moves, one_each, total_price
+from .empty_nodes import NodesInUse, cost_of, emptying_moves
 from .even_use import Balance, spread_moves
 from .move_plan import Move, RebalancePlan
 from .repairs import Misplaced, repairing_moves
@@ -58,8 +58,9 @@ def _begin(mover: Mover, objective: Objective, most: int) -> tuple[float, Iterat
         case Objective.SPREAD:
             return Balance(mover.table).value(), spread_moves(mover, most)
         case Objective.PACK | Objective.COST:
-            price = one_each if objective is Objective.PACK else cost_of
-            return total_price(mover.table, price), emptying_moves(mover, most, price)
+            price = cost_of if objective is Objective.COST else lambda node: 1.0
+            before = NodesInUse(mover.table, price).total()
+            return before, emptying_moves(mover, most, price)
         case Objective.CONSTRAINTS:
             misplacing = Misplaced(mover)
             found = misplacing.find()

@@ -104,7 +104,7 @@ class Evictions:
         """Let the scheduler place pods, and wait until evicted pods that landed have started."""
         clock = self._stage.simulation.clock
         before_s = clock.monotonic()
-        self._stage.land()
+        self._stage.simulation.proceed()
         self.elapsed_s += clock.monotonic() - before_s
         landed = [pod for pod in self._without_node.values() if self._has_node(pod)]
         for pod in landed:

@@ -36,7 +36,7 @@ from ..render.plain_data import ANSWER_FORM, AnswerForm
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
-    from ...answers.compare import ComparedRun, Comparison, MakeSimulation
+    from ...answers.compare import ComparedRun, MakeSimulation
     from ...sim.settings import Settings
 
 DEFAULT = "default"
@@ -149,7 +149,10 @@ def compare(options: CompareOptions) -> None:
         answer,
         "Comparison",
         options.output,
-        lambda: _names(answer),
+        lambda: [
+            " ".join([f"pod/{each.pod}", *(f"node/{node}" if node else "-" for node in each.nodes)])
+            for each in answer.differences()
+        ],
         lambda console: render_comparison(
             console,
             answer,
@@ -219,11 +222,3 @@ def _runs(
             found.append((name, settings))
             runs[name] = ComparedRun(make, until_s)
     return found, runs
-
-
-def _names(answer: Comparison) -> list[str]:
-    """`pod/<namespace>/<name>` and its node under each configuration, for pods that land elsewhere."""
-    return [
-        " ".join([f"pod/{each.pod}", *(f"node/{node}" if node else "-" for node in each.nodes)])
-        for each in answer.differences()
-    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ...answers.judged_decision import JudgedDecision
     from ...answers.judged_replay import JudgedReplay
+    from ...shadow.shadow_run import ShadowRun
     from ...sim.recording_file import Recording
     from ...sim.replay_report import ReplayReport
     from ...sim.settings import Settings
@@ -111,12 +112,7 @@ def replay(options: ReplayOptions) -> None:
 
 def _judge(recorded: Recording, settings: Settings, version: str, options: ReplayOptions) -> None:
     """Print the account of the recorded decisions."""
-    from ...answers.judged_decision import Agreement
-    from ...answers.judged_replay import decision_tree
-    from ...shadow.gain import compute_gain
-    from ...shadow.report import report_tree
     from ...shadow.shadow_run import ShadowRun, shadow_recording
-    from ..render.judged_decisions import render_account, render_decisions
 
     decisions: list[JudgedDecision] = []
     run = ShadowRun(
@@ -128,22 +124,46 @@ def _judge(recorded: Recording, settings: Settings, version: str, options: Repla
     with progress_bar("judging") as on_pods:
         shadow_recording(recorded, run, on_pods)
     decisions.sort(key=lambda decision: decision.number)
-    gain = compute_gain(run.account, run.view, settings)
+    print_account(run, options.output, decisions, everything=options.everything)
+
+
+def print_account(
+    run: ShadowRun,
+    output: AnswerForm,
+    decisions: Sequence[JudgedDecision] | None = None,
+    *,
+    everything: bool = False,
+) -> None:
+    """Print the account of judged decisions, and end with 1 if one differs.
+
+    `decisions` are in its document; with `everything` they are in its table and among its names, too.
+    """
+    from ...answers.judged_decision import Agreement
+    from ...answers.judged_replay import decision_tree
+    from ...shadow.gain import compute_gain
+    from ...shadow.report import report_tree
+    from ..render.judged_decisions import render_account, render_decisions
+
+    account, every = run.account, decisions or ()
+    gain = compute_gain(account, run.view, run.settings)
 
     def document() -> dict[str, Any]:
-        trees = [{"agreement": str(one.agreement), **decision_tree(one)} for one in decisions]
-        return report_tree(run.account, gain, trees)
+        trees = [{"agreement": str(one.agreement), **decision_tree(one)} for one in every]
+        return report_tree(account, gain, None if decisions is None else trees)
 
     def render(console: Console) -> None:
-        if options.everything:
-            render_decisions(console, decisions)
-        is_whole = options.everything or options.output is AnswerForm.WIDE
-        render_account(console, run.account, gain, is_whole)
+        if everything:
+            render_decisions(console, every)
+        render_account(console, account, gain, everything or output is AnswerForm.WIDE)
 
-    differing = [one for one in decisions if one.agreement is Agreement.DIFFERENT]
-    named = decisions if options.everything else differing
-    print_in_form(options.output, document, render, lambda: pod_lines(one.pod.key for one in named))
-    if run.account.count_of(Agreement.DIFFERENT):
+    def names() -> list[str]:
+        if decisions is None:
+            return pod_lines(one.pod for one in account.differences)
+        shown = (one for one in every if everything or one.agreement is Agreement.DIFFERENT)
+        return pod_lines(one.pod.key for one in shown)
+
+    print_in_form(output, document, render, names)
+    if account.count_of(Agreement.DIFFERENT):
         raise typer.Exit(DIFFERS)
 
 

@@ -71,8 +71,8 @@ def run(ctx: typer.Context) -> None:
     )
     for remark in settings.remarks:
         log.warning("%s", remark)
-    if settings.write_config_to:
-        write_config(settings.config, Path(settings.write_config_to))
+    if target := flags.text("write-config-to"):
+        write_config(settings.config, Path(target))
         return
     with asyncio.Runner(loop_factory=make_loop) as runner:
         code = runner.run(serve(settings, flags))
@@ -129,13 +129,14 @@ async def connect(settings: RunSettings) -> Connection:
     from ...kube.credentials import load_credentials
 
     configured = settings.config.client_connection.kubeconfig
-    if configured and settings.kubeconfig and configured != settings.kubeconfig:
+    named, context, master = map(settings.flags.text, ("kubeconfig", "context", "master"))
+    if configured and named and configured != named:
         log.warning("--kubeconfig has no effect: the configuration names %s", configured)
-    given = configured or settings.kubeconfig
-    kubeconfig, context = chosen_cluster(Path(given) if given else None, settings.context or None)
-    credentials = await load_credentials(kubeconfig, context)
-    if settings.master:
-        credentials.server = settings.master.rstrip("/")
+    given = configured or named
+    chosen = chosen_cluster(Path(given) if given else None, context or None)
+    credentials = await load_credentials(*chosen)
+    if master:
+        credentials.server = master.rstrip("/")
     log.info("scheduling the pods of %s, known from %s", credentials.server, credentials.source)
     return Connection(credentials)
 
@@ -212,9 +213,10 @@ async def serve(settings: RunSettings, flags: FlagValues) -> int:
     from ...drivers.decision_log import DecisionLog
     from ...drivers.kube_driver import DriverOptions, KubeDriver
 
-    options = DriverOptions(plugins=settings.plugins, feature_gates=settings.gates)
-    if settings.decisions:
-        options.decisions = DecisionLog(settings.decisions, options.clock)
+    plugins = tuple(flags.parts("plugins"))
+    options = DriverOptions(plugins=plugins, feature_gates=settings.gates)
+    if file := flags.text("decisions"):
+        options.decisions = DecisionLog(file, options.clock)
     elector, standing = None, None
     if config.leader_election.leader_elect:
         elector, candidate = make_elector(connection, config, settings.gates, options.clock)
@@ -222,9 +224,9 @@ async def serve(settings: RunSettings, flags: FlagValues) -> int:
         if candidate is not None:
             standing = asyncio.ensure_future(candidate.run())
     driver = KubeDriver(connection, config, options)
-    driver.metrics.hide(settings.disabled_metrics)
+    driver.metrics.hide(flags.parts("disabled-metrics"))
     loop.add_signal_handler(signal.SIGUSR2, lambda: loop.create_task(show_state(driver)))
-    use = page_use(settings.usage, connection)
+    use = page_use(flags.parts("usage"), connection)
     serving = Serving(settings.serving, driver, elector, told.is_set, use)
     try:
         await serving.start()

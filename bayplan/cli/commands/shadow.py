@@ -9,8 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from ...clock import SystemClock
 from ...errors import ApiError, InputError
 from ..options.cluster_options import CONTEXT, KUBECONFIG, chosen_cluster
@@ -18,12 +16,11 @@ from ..options.config_options import EvidenceChoice, SchedulerChoice
 from ..options.input_options import seconds_if_given
 from ..options.option_groups import option, option_group, takes_options
 from ..render.consoles import stderr_console
-from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form
-from .replay import DIFFERS, pod_lines
+from ..render.plain_data import ANSWER_FORM, AnswerForm
+from .replay import print_account
 
 if TYPE_CHECKING:
     from ...kube.connection import Connection
-    from ...shadow.gain import Gain
     from ...shadow.live_shadow import LiveShadow
     from ...shadow.shadow_run import ShadowRun
 
@@ -93,7 +90,7 @@ def shadow(options: ShadowOptions) -> None:
 
     run = asyncio.run(watch())
     if run is not None:
-        _print(run, options.output)
+        print_account(run, options.output)
 
 
 class Watching:
@@ -205,24 +202,6 @@ class Watching:
 
         if self._options.state is not None and live.run is not None:
             StateFile(self._options.state).write(live.run.account)
-
-
-def _print(run: ShadowRun, output: AnswerForm) -> None:
-    """Print the summary, and end with 1 if a decision differs."""
-    from ...answers.judged_decision import Agreement
-    from ...shadow.gain import compute_gain
-    from ...shadow.report import report_tree
-    from ..render.judged_decisions import render_account
-
-    gain: Gain = compute_gain(run.account, run.view, run.settings)
-    print_in_form(
-        output,
-        lambda: report_tree(run.account, gain),
-        lambda console: render_account(console, run.account, gain, output is AnswerForm.WIDE),
-        lambda: pod_lines(one.pod for one in run.account.differences),
-    )
-    if run.account.count_of(Agreement.DIFFERENT):
-        raise typer.Exit(DIFFERS)
 
 
 def line_of(live: LiveShadow) -> str:

@@ -78,7 +78,7 @@ def _list(found: Sweep, output: ReportForm) -> None:
 
     states = []
     for run in found.runs:
-        result = found.result_of(run)
+        result = found.journal.results.get(run.id)
         states.append("missing" if result is None else "failed" if result.is_failed else "done")
 
     def content() -> dict[str, object]:

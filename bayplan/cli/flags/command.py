@@ -134,7 +134,13 @@ class FlagCommand(PlainCommand):
             return super().parse_args(ctx, ["--help"])
         try:
             given = read_flags(args)
-            ctx.obj = FlagValues({name: _joined(name, texts) for name, texts in given.items()})
+            # lists grow with each flag; of others the last counts
+            several = (FlagKind.LIST, FlagKind.MAP)
+            joined = {
+                name: ",".join(texts) if BY_NAME[name].kind in several else texts[-1]
+                for name, texts in given.items()
+            }
+            ctx.obj = FlagValues(joined)
             ctx.obj.check()
         except InputError as error:
             if not ctx.resilient_parsing:  # as for completion
@@ -155,11 +161,6 @@ class FlagCommand(PlainCommand):
             for flag in BY_NAME.values()
             if incomplete and f"--{flag.name}".startswith(incomplete)
         ]
-
-
-def _joined(name: str, texts: Sequence[str]) -> str:
-    """The value of a flag that may have been given several times: lists grow, of others the last counts."""
-    return ",".join(texts) if BY_NAME[name].kind in (FlagKind.LIST, FlagKind.MAP) else texts[-1]
 
 
 def _usage(flag: Flag) -> str:

@@ -63,20 +63,11 @@ class RunSettings:
 
     config: SchedulerConfiguration
     gates: FeatureGates
-    plugins: tuple[str, ...]
-    kubeconfig: str
-    context: str
-    master: str
+    flags: FlagValues
     policy: PolicyConfigMap | None
     """The Policy to be read from the cluster; it takes the place of `config`."""
     serving: ServingOptions
     log: LogSettings
-    disabled_metrics: tuple[str, ...]
-    write_config_to: str
-    decisions: str
-    """File for a line per attempt; "" for none."""
-    usage: tuple[str, ...]
-    """Sources of the measured use that the page shows."""
     remarks: tuple[str, ...]
     """Remarks for the start on flags and fields without effect."""
 
@@ -99,17 +90,10 @@ def read_settings(flags: FlagValues, version: str = "") -> RunSettings:
     return RunSettings(
         config=config,
         gates=gates,
-        plugins=tuple(flags.parts("plugins")),
-        kubeconfig=flags.text("kubeconfig"),
-        context=flags.text("context"),
-        master=flags.text("master"),
+        flags=flags,
         policy=policy,
         serving=_serving(flags),
         log=_log(flags),
-        disabled_metrics=tuple(flags.parts("disabled-metrics")),
-        write_config_to=flags.text("write-config-to"),
-        decisions=flags.text("decisions"),
-        usage=tuple(flags.parts("usage")),
         remarks=(
             *((warning,) if warning else ()),
             *flags.remarks(),
