@@ -57,17 +57,17 @@ class UseAgainstRequests:
         """The totals of a cluster."""
         offered, asked, used = (dict.fromkeys(RESOURCES, 0) for _ in range(3))
         pods = measured = 0
-        for obj in objects:
-            if isinstance(obj, Node):
-                for name in RESOURCES:
-                    offered[name] += obj.allocatable.get(name, 0)
-            elif isinstance(obj, Pod) and obj.node_name and is_there(obj):
-                found = use.of_pod(obj.namespace, obj.name)
-                pods, measured = pods + 1, measured + (found is not None)
-                for name in RESOURCES:
-                    wants = obj.requests.get(name, 0)
-                    asked[name] += wants
-                    used[name] += wants if found is None else found.get(name, wants)
+        nodes, running = nodes_and_pods(objects)
+        for node in nodes.values():
+            for name in RESOURCES:
+                offered[name] += node.allocatable.get(name, 0)
+        for pod in running:
+            found = use.of_pod(pod.namespace, pod.name)
+            pods, measured = pods + 1, measured + (found is not None)
+            for name in RESOURCES:
+                wants = pod.requests.get(name, 0)
+                asked[name] += wants
+                used[name] += wants if found is None else found.get(name, wants)
         totals = [UseTotal(name, offered[name], asked[name], used[name]) for name in RESOURCES]
         return cls(totals, measured, pods)
 
@@ -81,20 +81,25 @@ class UseAgainstRequests:
         }
 
 
+def nodes_and_pods(objects: Iterable[InputObject]) -> tuple[dict[str, Node], list[Pod]]:
+    """The nodes by name, and the pods that run on nodes."""
+    every = list(objects)
+    pods = (obj for obj in every if isinstance(obj, Pod))
+    running = [pod for pod in pods if pod.node_name and is_there(pod)]
+    return {obj.name: obj for obj in every if isinstance(obj, Node)}, running
+
+
 def use_spread(
     objects: Iterable[InputObject], use: MeasuredUse, moved: Mapping[str, str]
 ) -> dict[str, float]:
     """Per resource, the standard deviation of the used share of nodes, with some pods on other nodes (`moved`)."""
-    offered: dict[str, Node] = {}
+    offered, running = nodes_and_pods(objects)
     used: dict[str, Units] = {}
-    for obj in objects:
-        if isinstance(obj, Node):
-            offered[obj.name] = obj
-        elif isinstance(obj, Pod) and obj.node_name and is_there(obj):
-            found = use.of_pod(obj.namespace, obj.name) or {}
-            node = used.setdefault(moved.get(obj.key, obj.node_name), dict.fromkeys(RESOURCES, 0))
-            for name in RESOURCES:
-                node[name] += found.get(name, obj.requests.get(name, 0))
+    for pod in running:
+        found = use.of_pod(pod.namespace, pod.name) or {}
+        sums = used.setdefault(moved.get(pod.key, pod.node_name), dict.fromkeys(RESOURCES, 0))
+        for name in RESOURCES:
+            sums[name] += found.get(name, pod.requests.get(name, 0))
     spread = {}
     for name in RESOURCES:
         shares = [
@@ -172,19 +177,16 @@ def unused_room(
 ) -> list[str]:
     """A sentence for each of `nodes` and `short` resource whose requested room is not used by half or more."""
     wanted = dict.fromkeys(name for name in short if name in RESOURCES)
-    offered: dict[str, Node] = {}
+    offered, running = nodes_and_pods(objects)
     asked: dict[str, Units] = {}
     used: dict[str, Units] = {}
-    for obj in objects:
-        if isinstance(obj, Node) and obj.name in nodes:
-            offered[obj.name] = obj
-        elif isinstance(obj, Pod) and obj.node_name in nodes and is_there(obj):
-            found = use.of_pod(obj.namespace, obj.name)
-            for name in wanted:
-                amount = obj.requests.get(name, 0)
-                measured = amount if found is None else found.get(name, amount)
-                for table, value in ((asked, amount), (used, measured)):
-                    table.setdefault(obj.node_name, dict.fromkeys(RESOURCES, 0))[name] += value
+    for pod in (pod for pod in running if pod.node_name in nodes):
+        found = use.of_pod(pod.namespace, pod.name)
+        for name in wanted:
+            amount = pod.requests.get(name, 0)
+            measured = amount if found is None else found.get(name, amount)
+            for table, value in ((asked, amount), (used, measured)):
+                table.setdefault(pod.node_name, dict.fromkeys(RESOURCES, 0))[name] += value
     lines = []
     for node in (name for name in nodes if name in offered and name in asked):
         for name in wanted:

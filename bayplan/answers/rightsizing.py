@@ -15,14 +15,13 @@ from ..api.pod import Pod
 from ..api.resources import CPU, allocatable_units
 from ..api.text.quantity import format_quantity
 from ..api.workloads import workload_of
-from ..cluster.memory import is_there
 from ..manifests.measured_use import RESOURCES, MeasuredUse, Units
 from ..manifests.timeline import InputObject
 from ..sim.html_summary import make_frame
 from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..sim.totals import ClusterTotals, TotalsChange
 from ..trials import NONE_WAITED, SettledAnswer, Settlement
-from .measured import used_by_containers, with_requests
+from .measured import nodes_and_pods, used_by_containers, with_requests
 from .stage import PlaceOf, Stage
 
 DEFAULT_MARGIN = 0.15
@@ -169,9 +168,7 @@ def _peaks(
     peaks: dict[Place, Units] = {}
     pods: dict[Place, list[Pod]] = {}
     unmeasured = 0
-    for pod in objects:
-        if not isinstance(pod, Pod) or not pod.node_name or not is_there(pod):
-            continue
+    for pod in nodes_and_pods(objects)[1]:
         found = used_by_containers(pod, use)
         unmeasured += found is None
         for container in pod.spec.containers or ():

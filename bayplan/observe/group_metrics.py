@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter
+from typing import TYPE_CHECKING
 
-from .families import CounterFamily, Family, HistogramFamily, ReadCounter
+from .families import ReadCounter
 from .series import exponential_buckets
+
+if TYPE_CHECKING:
+    from .scheduler_metrics import SchedulerMetrics
 
 BY_POD, BY_POD_GROUP = "pod", "podgroup"
 VICTIMS = exponential_buckets(1, 2, 11)
@@ -21,39 +25,35 @@ PLACEMENT_S = exponential_buckets(0.001, 2, 15)
 class PreemptionMetrics:
     """Preemptions for a pod, or for a pod group."""
 
-    def __init__(self, add: Callable[[Family], Family]) -> None:
-        self.attempts = CounterFamily(
+    def __init__(self, metrics: SchedulerMetrics) -> None:
+        self.attempts = metrics.counter(
             "scheduler_workload_preemption_attempts_total{result}",
             "Attempts to preempt pods for a pod group, by the code of their result.",
         )
-        victims = HistogramFamily(
+        self.victims = metrics.histogram(
             "scheduler_workload_preemption_victims",
             "Victims of a preemption for a pod group.",
             VICTIMS,
-        )
-        self.disruptions = HistogramFamily(
+        ).labels()
+        self.disruptions = metrics.histogram(
             "scheduler_preemption_workload_disruptions{preemptor}",
             "Pod groups that are preempted as a whole.",
             VICTIMS,
         )
-        self.evaluation = HistogramFamily(
+        self.evaluation = metrics.histogram(
             "scheduler_preemption_evaluation_duration_seconds{preemptor,result}",
             "Time to find the victims of a preemption, by the code of the result.",
             PREEMPTION_S,
         )
-        self.execution = HistogramFamily(
+        self.execution = metrics.histogram(
             "scheduler_preemption_execution_duration_seconds{preemptor,result}",
             "Time to delete the victims of a preemption, by result.",
             PREEMPTION_S,
         )
-        self.violations = CounterFamily(
+        self.violations = metrics.counter(
             "scheduler_preemption_pdb_violations_total{preemptor}",
             "Victims whose disruption budget is exceeded by a preemption.",
         )
-        families = (self.attempts, victims, self.disruptions, self.evaluation, self.execution)
-        for family in (*families, self.violations):
-            add(family)
-        self.victims = victims.labels()
 
     def evaluating(self, preemptor: str) -> Callable[[str], None]:
         """Start timing the search for victims; call the result with the code of its status."""
@@ -73,25 +73,23 @@ class PreemptionMetrics:
 class PlacementMetrics:
     """Placements of pod groups."""
 
-    def __init__(self, add: Callable[[Family], Family]) -> None:
-        self.generated = CounterFamily(
+    def __init__(self, metrics: SchedulerMetrics) -> None:
+        self.generated = metrics.counter(
             "scheduler_generated_placements_total{profile}",
             "Placements that were proposed for pod groups.",
         )
-        self.duration = HistogramFamily(
+        metrics.add(
+            ReadCounter(
+                "scheduler_placement_evaluations_total{result,profile}",
+                "Placements on which pod groups were tried, by whether they fit.",
+                source=lambda: self.duration.counts(),
+            )
+        )
+        self.duration = metrics.histogram(
             "scheduler_placement_evaluation_duration_seconds{result,profile}",
             "Time to try a pod group on one placement, by whether it fits.",
             PLACEMENT_S,
         )
-        add(self.generated)
-        add(
-            ReadCounter(
-                "scheduler_placement_evaluations_total{result,profile}",
-                "Placements on which pod groups were tried, by whether they fit.",
-                source=self.duration.counts,
-            )
-        )
-        add(self.duration)
 
     def tried(self, profile: str, possible: int, others: int, seconds: float) -> None:
         """Record placements that were tried together: those on which the group fits, and the others."""

@@ -137,10 +137,12 @@ class SchedulerMetrics:
             self.families.append(family)
         return family
 
-    def _histogram(self, name: str, help: str, bounds: list[float]) -> HistogramFamily:
+    def histogram(self, name: str, help: str, bounds: list[float]) -> HistogramFamily:
+        """Expose a new histogram."""
         return self.add(HistogramFamily(name, help, bounds))
 
-    def _counter(self, name: str, help: str) -> CounterFamily:
+    def counter(self, name: str, help: str) -> CounterFamily:
+        """Expose a new counter."""
         return self.add(CounterFamily(name, help))
 
     def hide(self, names: Collection[str]) -> None:
@@ -167,7 +169,7 @@ class SchedulerMetrics:
         if self._has_groups:
             return
         self._has_groups = True
-        self.group_duration = self._histogram(
+        self.group_duration = self.histogram(
             "scheduler_podgroup_scheduling_attempt_duration_seconds{result,profile}",
             "Time of a cycle of a pod group, from the queue to the result.",
             ATTEMPT_S,
@@ -179,14 +181,14 @@ class SchedulerMetrics:
                 source=lambda: self.group_duration.counts(),
             )
         )
-        self.group_algorithm = self._histogram(
+        self.group_algorithm = self.histogram(
             "scheduler_podgroup_scheduling_algorithm_duration_seconds",
             "Time it took to find nodes for the members of a pod group.",
             ATTEMPT_S,
         ).labels()
-        self.preemptions = PreemptionMetrics(self.add)
+        self.preemptions = PreemptionMetrics(self)
         if has_placements:
-            self.placements = PlacementMetrics(self.add)
+            self.placements = PlacementMetrics(self)
 
     def _add_attempts(self) -> None:
         self.schedule_attempts = self.add(
@@ -197,12 +199,12 @@ class SchedulerMetrics:
                 source=lambda: self.attempt_duration.counts(),
             )
         )
-        self.attempt_duration = self._histogram(
+        self.attempt_duration = self.histogram(
             "scheduler_scheduling_attempt_duration_seconds{result,profile}",
             "Time of an attempt, from the queue to the binding or the rejection.",
             ATTEMPT_S,
         )
-        self.algorithm = self._histogram(
+        self.algorithm = self.histogram(
             "scheduler_scheduling_algorithm_duration_seconds",
             "Time to find a node for a pod, or to fail and attempt preemption.",
             ATTEMPT_S,
@@ -213,56 +215,56 @@ class SchedulerMetrics:
                 "Tasks running concurrently with the scheduling of the next pods, by kind.",
             )
         ).labels("binding")
-        self.permit_wait = self._histogram(
+        self.permit_wait = self.histogram(
             "scheduler_permit_wait_duration_seconds{result}",
             "Time for which Permit plugins held a pod, by result.",
             ATTEMPT_S,
         )
 
     def _add_pods(self) -> None:
-        self.sli_duration = self._histogram(
+        self.sli_duration = self.histogram(
             "scheduler_pod_scheduling_sli_duration_seconds{attempts}",
             "Time from a pod's entry into the active queue to its binding, by the attempts it took.",
             WAITING_S,
         )
-        self.pod_attempts = self._histogram(
+        self.pod_attempts = self.histogram(
             "scheduler_pod_scheduling_attempts",
             "Attempts it took to schedule a pod.",
             exponential_buckets(1, 2, 5),
         ).labels()
-        self.after_flush = self._counter(
+        self.after_flush = self.counter(
             "scheduler_pod_scheduled_after_flush_total",
             "Pods that no event requeued, that were retried because they exceeded the waiting limit, and that "
             "were then scheduled. Many of them mean that events or hints are missing.",
         ).labels()
 
     def _add_plugins(self) -> None:
-        self.point_duration = self._histogram(
+        self.point_duration = self.histogram(
             "scheduler_framework_extension_point_duration_seconds{extension_point,status,profile}",
             "Time that all plugins of an extension point took together.",
             POINT_S,
         )
-        self.plugin_duration = self._histogram(
+        self.plugin_duration = self.histogram(
             "scheduler_plugin_execution_duration_seconds{plugin,extension_point,status}",
             "Time that one plugin took at an extension point, in a tenth of the attempts in which plugins "
             "run.",
             PLUGIN_S,
         )
-        self.plugin_evaluation = self._counter(
+        self.plugin_evaluation = self.counter(
             "scheduler_plugin_evaluation_total{plugin,extension_point,profile}",
             "Attempts in which a plugin ran at PreFilter, Filter, PreScore or Score.",
         )
-        self.volume_errors = self._counter(
+        self.volume_errors = self.counter(
             "scheduler_volume_scheduling_stage_error_total{operation}",
             "Errors while the volumes of a pod were searched, reserved or bound.",
         )
 
     def _add_engine(self) -> None:
-        self.engine_failures = self._counter(
+        self.engine_failures = self.counter(
             "bayplan_engine_failures_total",
             "Attempts in which a plugin failed in the engine, so that the reference decided.",
         ).labels()
-        self.reference_decisions = self._counter(
+        self.reference_decisions = self.counter(
             "bayplan_reference_decisions_total{profile,reason}",
             "Decisions for which the plugins were called one after the other, by reason.",
         )
@@ -291,15 +293,15 @@ class SchedulerMetrics:
         return found
 
     def _add_preemption(self) -> None:
-        self.preemption_attempts = self._counter(
+        self.preemption_attempts = self.counter(
             "scheduler_preemption_attempts_total", "Attempts to preempt pods for a pod."
         ).labels()
-        self.preemption_victims = self._histogram(
+        self.preemption_victims = self.histogram(
             "scheduler_preemption_victims",
             "Victims selected by a preemption.",
             exponential_buckets(1, 2, 7),
         ).labels()
-        self.evictions = self._histogram(
+        self.evictions = self.histogram(
             "scheduler_preemption_goroutines_duration_seconds{result}",
             "Time to delete the victims of one pod, by result.",
             WAITING_S,
@@ -343,27 +345,27 @@ class SchedulerMetrics:
                 "Events recorded for pods in flight; PodPopped counts those pods.",
             )
         )
-        self.event_handling = self._histogram(
+        self.event_handling = self.histogram(
             "scheduler_event_handling_duration_seconds{event}",
             "Time to requeue the pods affected by a cluster event.",
             POINT_S,
         )
-        self.hint_duration = self._histogram(
+        self.hint_duration = self.histogram(
             "scheduler_queueing_hint_execution_duration_seconds{plugin,event,hint}",
             "Time that a plugin took for a queueing hint, in a tenth of the calls.",
             PLUGIN_S,
         )
 
     def _add_devices(self) -> None:
-        self.claim_creates = self._counter(
+        self.claim_creates = self.counter(
             "scheduler_resourceclaim_creates_total{status}",
             "ResourceClaims created for extended resources, by result.",
         )
-        self.device_allocations = self._counter(
+        self.device_allocations = self.counter(
             "scheduler_dra_bindingconditions_allocations_total{profile,driver,status}",
             "Devices that had to become ready before a pod could be bound, by result.",
         )
-        self.device_wait = self._histogram(
+        self.device_wait = self.histogram(
             "scheduler_dra_bindingconditions_wait_duration_seconds{profile,driver,status}",
             "Time that PreBind waited for the devices of a pod to be ready, for each of them.",
             exponential_buckets(0.1, 2, 14),
@@ -377,17 +379,17 @@ class SchedulerMetrics:
                 "Attempts that could have used a hint of an equal pod before them: none does here.",
             )
         )
-        self._counter(
+        self.counter(
             "scheduler_batch_cache_flushed_total{profile,reason}",
             "How often such results were dropped, by reason; always empty here.",
         )
         bounds = exponential_buckets(0.00001, 2, 12)
-        self._histogram(
+        self.histogram(
             "scheduler_get_node_hint_duration_seconds{hinted,profile}",
             "Time to look for such a result; always empty here.",
             bounds,
         )
-        self._histogram(
+        self.histogram(
             "scheduler_store_schedule_results_duration_seconds{profile}",
             "Time to store such a result; always empty here.",
             bounds,

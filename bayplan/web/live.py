@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 import os
 import secrets
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from secrets import token_urlsafe
 from typing import Any, Protocol, TypeVar
 
@@ -29,7 +30,6 @@ from .accounts import MakeView, account_of_inquiry, remedies_of
 from .assembly import assemble, policy_of
 from .group_rows import PageCluster, groups_tree, live_groups
 from .history import FORMAT, History
-from .live_use import LiveUse, ReadUse
 from .value_numbers import Tree
 
 PAUSE_S = 0.4
@@ -49,6 +49,15 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+
+FRESH_S = 30.0
+"""Age up to which an answer is given again; metrics-server measures every 15 s."""
+UseByPod = Mapping[tuple[str, str], Mapping[str, int]]
+"""By namespace and name of a pod: cpu in milli, memory in bytes."""
+ReadUse = Callable[[], Awaitable[UseByPod]]
+"""Reads the use; raises BayplanError if there is none."""
+
+log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 AnswerBody = Callable[[bytes], Tree]
@@ -163,6 +172,32 @@ def page_routes(source: PageSource, allows: Allows, prefix: str = "") -> list[we
 def _json(tree: Tree, status: int = 200) -> web.Response:
     body = msgspec.json.encode(tree)
     return web.Response(body=body, status=status, content_type="application/json", headers=HEADERS)
+
+
+class LiveUse:
+    """Reads at most once in `FRESH_S`, and only while a page is open."""
+
+    def __init__(self, read: ReadUse, clock: Clock) -> None:
+        self._read = read
+        self._clock = clock
+        self._known: dict[str, Any] = {}
+        self._read_at_s: float | None = None
+
+    async def tree(self) -> dict[str, Any]:
+        """The use by `namespace/name`; a `problem` in place of it if it cannot be read."""
+        now_s = self._clock.monotonic()
+        if self._read_at_s is None or now_s - self._read_at_s > FRESH_S * self._clock.speed:
+            self._read_at_s = now_s
+            self._known = await self._read_now()
+        return self._known
+
+    async def _read_now(self) -> dict[str, Any]:
+        try:
+            found = await self._read()
+        except BayplanError as error:
+            log.warning("measured use: %s", error)
+            return {"use": {}, "problem": str(error)}
+        return {"use": {"/".join(pod): dict(amounts) for pod, amounts in found.items()}}
 
 
 class Feed:

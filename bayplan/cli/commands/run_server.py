@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from ...web.access import Access
     from ...web.client_certificates import ClientAuthorities
     from ...web.delegated import DelegatedAccess
-    from ...web.live import PageSource
-    from ...web.live_use import ReadUse
+    from ...web.live import PageSource, ReadUse
     from ...web.route_server import WebServer
     from ...web.tls import ServingTls
 

@@ -12,7 +12,7 @@ from .option_groups import option
 if TYPE_CHECKING:
     from ...kube.connection import Connection
     from ...manifests.measured_use import MeasuredUse
-    from ...web.live_use import ReadUse, UseByPod
+    from ...web.live import ReadUse, UseByPod
 
 LIVE = "live"
 USAGE = option(

@@ -18,96 +18,56 @@ from ...sim.bench import (
 )
 from .table_layout import Listing, Piece
 
-COLUMNS: dict[type[Run], tuple[str, str, dict[str, str]]] = {
-    PodRun: (
-        "workload",
-        "{.name}",
-        {
-            "nodes": "{.nodes:,}",
-            "pods": "{.pods:,}",
-            "placed": "{.placed:,}",
-            "pods/s": "{.pods_per_s:,.0f}",
-            "µs/pod": "{.us_per_pod:,.1f}",
-            "p50 µs": "{.p50_us:,.1f}",
-            "p99 µs": "{.p99_us:,.1f}",
-            "MiB/10k pods": "{.mib_per_10k_pods:,.1f}",
-        },
-    ),
-    EventRun: (
-        "event",
-        "{.event}",
-        {
-            "nodes": "{.nodes:,}",
-            "pods waiting": "{.waiting:,}",
-            "µs/event": "{.us_per_event:,.1f}",
-            "moved/event": "{.moved_per_event:,.1f}",
-        },
-    ),
-    LoadRun: (
-        "dump",
-        "{.name}",
-        {
-            "nodes": "{.nodes:,}",
-            "pods": "{.pods:,}",
-            "MiB": "{.mib:,.0f}",
-            "read s": "{.read_s:.2f}",
-            "cluster s": "{.cluster_s:.2f}",
-            "decision s": "{.decision_s:.2f}",
-            "total s": "{.seconds:.2f}",
-            "peak MiB": "{.peak_mib:,.0f}",
-        },
-    ),
-    CommandRun: (
-        "simulate",
-        "{.name}",
-        {
-            "nodes": "{.nodes:,}",
-            "pods": "{.pods:,}",
-            "placed": "{.placed:,}",
-            "total s": "{.seconds:.2f}",
-            "CPU s": "{.cpu_s:.2f}",
-            "pods/CPU s": "{.pods_per_cpu_s:,.0f}",
-            "peak MiB": "{.peak_mib:,.0f}",
-        },
-    ),
-    QuestionRun: (
-        "question",
-        "{.question}",
-        {
-            "nodes": "{.nodes:,}",
-            "pods": "{.pods:,}",
-            "total s": "{.seconds:.2f}",
-            "CPU s": "{.cpu_s:.2f}",
-            "after reading": "{.answer_s:.2f}",
-            "peak MiB": "{.peak_mib:,.0f}",
-        },
-    ),
-    PlanRun: (
-        "plan",
-        "{.name}",
-        {
-            "nodes": "{.nodes:,}",
-            "pods": "{.pods:,}",
-            "price": "{.price:,.2f}",
-            "bound": "{.bound:,.2f}",
-            "gap": "{.gap:.1%}",
-            "first fit": "{.first_fit_price:,.2f}",
-            "saved": "{.saved:.1%}",
-            "first plan s": "{.first_plan_s:.1f}",
-            "total s": "{.seconds:.1f}",
-        },
-    ),
+FORMS = {
+    "nodes": "{.nodes:,}",
+    "pods": "{.pods:,}",
+    "placed": "{.placed:,}",
+    "pods/s": "{.pods_per_s:,.0f}",
+    "µs/pod": "{.us_per_pod:,.1f}",
+    "p50 µs": "{.p50_us:,.1f}",
+    "p99 µs": "{.p99_us:,.1f}",
+    "MiB/10k pods": "{.mib_per_10k_pods:,.1f}",
+    "pods waiting": "{.waiting:,}",
+    "µs/event": "{.us_per_event:,.1f}",
+    "moved/event": "{.moved_per_event:,.1f}",
+    "MiB": "{.mib:,.0f}",
+    "read s": "{.read_s:.2f}",
+    "cluster s": "{.cluster_s:.2f}",
+    "decision s": "{.decision_s:.2f}",
+    "total s": "{.seconds:.2f}",
+    "CPU s": "{.cpu_s:.2f}",
+    "pods/CPU s": "{.pods_per_cpu_s:,.0f}",
+    "after reading": "{.answer_s:.2f}",
+    "peak MiB": "{.peak_mib:,.0f}",
+    "price": "{.price:,.2f}",
+    "bound": "{.bound:,.2f}",
+    "gap": "{.gap:.1%}",
+    "first fit": "{.first_fit_price:,.2f}",
+    "saved": "{.saved:.1%}",
+    "first plan s": "{.first_plan_s:.1f}",
 }
-"""By kind of run: the heading and the name of a row, and the other columns, each with its format."""
+"""The format of each column."""
+COLUMNS: dict[type[Run], str] = {
+    PodRun: "workload=name, nodes, pods, placed, pods/s, µs/pod, p50 µs, p99 µs, MiB/10k pods",
+    EventRun: "event=event, nodes, pods waiting, µs/event, moved/event",
+    LoadRun: "dump=name, nodes, pods, MiB, read s, cluster s, decision s, total s, peak MiB",
+    CommandRun: "simulate=name, nodes, pods, placed, total s, CPU s, pods/CPU s, peak MiB",
+    QuestionRun: "question=question, nodes, pods, total s, CPU s, after reading, peak MiB",
+    PlanRun: "plan=name, nodes, pods, price, bound, gap, first fit, saved, first plan s, total s",
+}
+"""By kind of run: the heading and the attribute of its name, and the other columns."""
 
 
 def run_table(kind: type[Run], runs: Sequence[Run]) -> Listing:
     """The runs of a kind."""
-    heading, name, columns = COLUMNS[kind]
+    first, *columns = COLUMNS[kind].split(", ")
+    heading, _, name = first.partition("=")
     own = [run for run in runs if isinstance(run, kind)]
-    forms = (name, *columns.values())
+    forms = [f"{{.{name}}}", *(FORMS[column] for column in columns)]
+    if kind is PlanRun:
+        forms[-1] = "{.seconds:.1f}"  # its search takes a minute
     rows = ((*(text.format(run) for text in forms), *_spread(run)) for run in own)
-    return _table(heading, tuple(columns), rows, own)
+    return _table(heading, columns, rows, own)
 
 
 def cache_table(runs: Sequence[PodRun]) -> Listing:

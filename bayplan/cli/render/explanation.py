@@ -45,6 +45,14 @@ if TYPE_CHECKING:
 MAX_GROUPS = 8
 MAX_VICTIMS = 5
 REMEDY = "WHAT WOULD LET IT RUN THERE"
+WORDS = {
+    PodVerdict.PLACED: ("is on ", ""),
+    PodVerdict.FITS: ("would go to ", ""),
+    PodVerdict.UNSCHEDULABLE: ("is pending", "yellow"),
+    PodVerdict.GATED: ("is held back", "yellow"),
+    PodVerdict.FINISHED: ("has finished", ""),
+    PodVerdict.ERROR: ("cannot be judged", "red"),
+}
 STYLES = {LineKind.STEP: "", LineKind.OTHER: "dim", LineKind.UNKNOWN: "yellow"}
 
 
@@ -139,21 +147,12 @@ def _headline(account: PodExplanation, names: NodeNames) -> Text:
     pod = account.pod
     text = Text(f"{pod.namespace}/{pod.name}", style="bold")
     nodes = f"{account.feasible_nodes} of {account.node_count} nodes fit"
-    match account.verdict:
-        case PodVerdict.PLACED:
-            text.append(" is on ")
-            text.append(names.short(account.node or ""), style="bold cyan")
-        case PodVerdict.FITS:
-            text.append(" would go to ")
-            text.append(names.short(account.node or ""), style="bold cyan")
-        case PodVerdict.UNSCHEDULABLE:
-            text.append(" is pending", style="yellow")
-        case PodVerdict.GATED:
-            text.append(" is held back", style="yellow")
-        case PodVerdict.FINISHED:
-            return text.append(" has finished")
-        case PodVerdict.ERROR:
-            return text.append(" cannot be judged", style="red")
+    words, style = WORDS[account.verdict]
+    text.append(f" {words}", style=style)
+    if account.verdict in (PodVerdict.FINISHED, PodVerdict.ERROR):
+        return text
+    if account.verdict in (PodVerdict.PLACED, PodVerdict.FITS):
+        text.append(names.short(account.node or ""), style="bold cyan")
     return text.append(f"  ({nodes})", style="dim")
 
 
