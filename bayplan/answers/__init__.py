@@ -6,50 +6,13 @@ config, runtime, scheduler, cluster, sim, trials. Never: an effect on the cluste
 come from running the plugins), or printing. Callers: cli, web, and users' scripts.
 """
 
-from .account import (
-    Choice,
-    Counterfactual,
-    PodExplanation,
-    PodRef,
-    PodRefOnNode,
-    PodVerdict,
-    RefusedNodes,
-    RemedyStep,
-    RunnerUp,
-)
 from .counterfactual import find_counterfactual
 from .explain import explain, explain_alike
-from .group_account import (
-    GroupMember,
-    GroupVerdict,
-    GroupWay,
-    MemberState,
-    PlacementTried,
-    PodGroupExplanation,
-)
 from .group_explain import explain_group
-from .manifest_changes import ChangeKind, ObjectChange, ObjectRef, apply_changes
+from .manifest_changes import apply_changes
 from .pod_search import find_group, find_pods
 
 __all__ = [
-    "ObjectChange",
-    "ChangeKind",
-    "Choice",
-    "Counterfactual",
-    "GroupMember",
-    "GroupVerdict",
-    "GroupWay",
-    "MemberState",
-    "ObjectRef",
-    "PlacementTried",
-    "PodExplanation",
-    "PodGroupExplanation",
-    "PodRef",
-    "PodRefOnNode",
-    "RefusedNodes",
-    "RunnerUp",
-    "RemedyStep",
-    "PodVerdict",
     "apply_changes",
     "explain",
     "explain_alike",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
-from ..answers import PodExplanation, PodGroupExplanation
+from ..answers.account import PodExplanation
 from ..answers.capacity import Capacity
 from ..answers.compare import Comparison
+from ..answers.group_account import PodGroupExplanation
 from ..answers.judged_replay import JudgedReplay
 from ..answers.rebalance import RebalancePlan
 from ..answers.what_if import WhatIfAnswer

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack
 
-from ..answers import PodExplanation, find_pods
 from ..answers import explain as explain_pod
+from ..answers import find_pods
+from ..answers.account import PodExplanation
 from ..answers.capacity import Capacity, find_capacity
 from ..answers.compare import Comparison
 from ..answers.compare import compare as compare_schedulers

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bayplan.answers import Counterfactual
+from bayplan.answers.account import Counterfactual
 from bayplan.api.pod import Pod
 from bayplan.api.wire.decode import decode_object
 from bayplan.config import default_config

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers import PodExplanation, explain
+from bayplan.answers import explain
+from bayplan.answers.account import PodExplanation
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.trials import TrialCluster
 

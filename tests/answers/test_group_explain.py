@@ -4,16 +4,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers import (
-    GroupVerdict,
-    MemberState,
-    PodGroupExplanation,
-    PodVerdict,
-    apply_changes,
-    explain,
-    explain_group,
-    find_group,
-)
+from bayplan.answers import apply_changes, explain, explain_group, find_group
+from bayplan.answers.account import PodVerdict
+from bayplan.answers.group_account import GroupVerdict, MemberState, PodGroupExplanation
 from bayplan.answers.stage import Stage
 from bayplan.api.wire.decode import decode_object
 from bayplan.api.wire.encode import to_dict

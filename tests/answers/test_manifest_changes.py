@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers import ChangeKind, ObjectChange, ObjectRef, apply_changes
-from bayplan.answers.manifest_changes import pointer
+from bayplan.answers import apply_changes
+from bayplan.answers.manifest_changes import ChangeKind, ObjectChange, ObjectRef, pointer
 from bayplan.errors import InputError
 
 POD = ObjectRef(kind="Pod", namespace="default", name="p")

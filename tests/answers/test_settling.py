@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers import PodVerdict, explain
+from bayplan.answers import explain
+from bayplan.answers.account import PodVerdict
 from bayplan.answers.capacity import find_capacity
 from bayplan.answers.pod_kinds import PodKind
 from bayplan.answers.rebalance import plan_rebalance

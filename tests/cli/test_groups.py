@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from bayplan.answers import PodGroupExplanation
+from bayplan.answers.group_account import PodGroupExplanation
 from bayplan.cli.main import app
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

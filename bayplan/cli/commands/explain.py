@@ -30,7 +30,8 @@ from ..render.progress_bar import progress_bar
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ...answers import PodExplanation, PodGroupExplanation, PodRef
+    from ...answers.account import PodExplanation, PodRef
+    from ...answers.group_account import PodGroupExplanation
     from ...answers.stage import Stage
     from ...manifests.measured_use import MeasuredUse
     from ...trials import TrialCluster
@@ -109,7 +110,8 @@ def explain_command(question: Question, options: ExplainOptions) -> None:
 
     Example: bayplan explain pod/web-7 -f cluster.yaml
     """
-    from ...answers import PodVerdict, explain, explain_alike, explain_group, find_group, find_pods
+    from ...answers import explain, explain_alike, explain_group, find_group, find_pods
+    from ...answers.account import PodVerdict
     from ...answers.stage import Stage
     from ...api.custom_workloads import CustomWorkload
 
@@ -266,7 +268,7 @@ def _gist(account: PodExplanation) -> bytes:
     """The explanation without the pod's name; changes name the pod, so they are represented by their goals."""
     import msgspec
 
-    from ...answers import PodRef
+    from ...answers.account import PodRef
 
     ways = account.runner_up.ways if account.runner_up is not None else []
     words = [[one.node, [step.goal for step in one.steps]] for one in account.counterfactuals]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from ...answers import (
+from ...answers.account import (
     Choice,
     Counterfactual,
     PodExplanation,

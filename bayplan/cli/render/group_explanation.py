@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from ...answers import (
+from ...answers.group_account import (
     GroupMember,
     GroupVerdict,
     GroupWay,

@@ -10,7 +10,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from bayplan.answers import PodExplanation, PodGroupExplanation, RemedyStep, apply_changes
+from bayplan.answers import apply_changes
+from bayplan.answers.account import PodExplanation, RemedyStep
+from bayplan.answers.group_account import PodGroupExplanation
 from bayplan.cli.main import app
 from tests.rig.trees import node_tree, pod_tree
 
