@@ -48,7 +48,7 @@ def find_runner_up(
     contest = _Contest(view, pod, node_name)
     ahead = [node.name for node in scores if node.total >= totals[node_name]]
     for way in _ways(contest, [name for name in ahead if name != node_name]):
-        changes = contest.least(way.changes)
+        changes = contest.least(way.changes) if way.changes else []
         if changes:
             whole = len(changes) == len(way.changes)
             goal = way.goal if whole else "; ".join(change.text for change in changes)
@@ -106,20 +106,12 @@ def _without_soft_taints(pod: Pod, node: Node) -> Iterator[Remedy]:
         for i, taint in enumerate(node.taints)
         if taint.effect == PREFER_NO_SCHEDULE and not tolerated(taint, pod.tolerations)
     ]
-    if taints:
-        names = ", ".join(taint.key for _, taint in taints)
-        yield remedy(
-            f"remove the taints {names} from {node.name}",
-            *[
-                remove(
-                    node,
-                    pointer("spec", "taints", i),
-                    plain(taint),
-                    f"remove taint {taint.key} from {node.name}",
-                )
-                for i, taint in reversed(taints)
-            ],
-        )
+    names = ", ".join(taint.key for _, taint in taints)
+    changes = []
+    for i, taint in reversed(taints):
+        path, text = pointer("spec", "taints", i), f"remove taint {taint.key} from {node.name}"
+        changes.append(remove(node, path, plain(taint), text))
+    yield remedy(f"remove the taints {names} from {node.name}", *changes)
 
 
 def _emptier(contest: _Contest, node: Node) -> Iterator[Remedy]:
@@ -132,8 +124,7 @@ def _emptier(contest: _Contest, node: Node) -> Iterator[Remedy]:
         return sum(amount / size.get(name, 1) for name, amount in pod.usage.items())
 
     pods.sort(key=lambda pod: (-share(pod), importance(pod)))
-    if pods:
-        yield leaving(f"an emptier {node.name}", pods[:MOST_PODS])
+    yield leaving(f"an emptier {node.name}", pods[:MOST_PODS])
 
 
 def _with_images(pod: Pod, node: Node) -> Iterator[Remedy]:
@@ -152,8 +143,7 @@ def _with_images(pod: Pod, node: Node) -> Iterator[Remedy]:
         )
         for name in missing
     ]
-    if changes:
-        yield remedy(f"the images of the pod on {node.name}", *changes)
+    yield remedy(f"the images of the pod on {node.name}", *changes)
 
 
 def _preferred(contest: _Contest, node: Node) -> Iterator[Remedy]:

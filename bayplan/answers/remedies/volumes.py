@@ -139,21 +139,20 @@ def _claims(pod: Pod) -> Iterator[tuple[Volume, str]]:
             yield volume, name
 
 
-def _bound_volumes(ask: Ask) -> Iterator[PersistentVolume]:
-    cluster = ask.view.cluster
+def _stored_claims(ask: Ask) -> Iterator[PersistentVolumeClaim]:
+    """The claims of the pod that exist."""
     for _, name in _claims(ask.pod):
-        claim = cluster.get("PersistentVolumeClaim", ask.pod.namespace, name)
-        if claim is not None and claim.spec.volume_name:
-            volume = cluster.get("PersistentVolume", "", claim.spec.volume_name)
-            if volume is not None:
-                yield volume
+        claim = ask.view.cluster.get("PersistentVolumeClaim", ask.pod.namespace, name)
+        if claim is not None:
+            yield claim
 
 
 def _label_node(ask: Ask) -> Iterator[Remedy]:
     """Add the labels that the volumes require to the node, unless they state its location."""
     requirements: list[Requirement] = []
-    for volume in _bound_volumes(ask):
-        affinity = volume.spec.node_affinity
+    for claim in _stored_claims(ask):
+        volume = ask.view.cluster.get("PersistentVolume", "", claim.spec.volume_name or "")
+        affinity = volume.spec.node_affinity if volume is not None else None
         if affinity is not None and affinity.required is not None:
             terms = affinity.required.usable_terms
             requirements += terms[0].expressions if terms else ()
@@ -165,9 +164,8 @@ def _label_node(ask: Ask) -> Iterator[Remedy]:
 def _more_storage(ask: Ask) -> Iterator[Remedy]:
     """Raise the driver's storage capacity in the node's topology."""
     cluster, changes = ask.view.cluster, list[ObjectChange]()
-    for _, name in _claims(ask.pod):
-        claim = cluster.get("PersistentVolumeClaim", ask.pod.namespace, name)
-        if claim is None or claim.spec.volume_name:
+    for claim in _stored_claims(ask):
+        if claim.spec.volume_name:
             continue
         for capacity in cluster.list("CSIStorageCapacity"):
             topology = capacity.node_topology
@@ -191,14 +189,10 @@ def _more_storage(ask: Ask) -> Iterator[Remedy]:
 def _missing_classes(ask: Ask) -> Iterator[ObjectChange]:
     """Create the StorageClasses that unbound claims name and the cluster lacks."""
     cluster = ask.view.cluster
-    claims = [
-        cluster.get("PersistentVolumeClaim", ask.pod.namespace, name)
-        for _, name in _claims(ask.pod)
-    ]
     names = dict.fromkeys(
         claim.storage_class_name
-        for claim in claims
-        if claim is not None and not claim.spec.volume_name and claim.storage_class_name
+        for claim in _stored_claims(ask)
+        if not claim.spec.volume_name and claim.storage_class_name
     )
     provisioners = [cls.provisioner for cls in cluster.list("StorageClass")]
     for name in names:

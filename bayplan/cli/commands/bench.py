@@ -109,7 +109,8 @@ def bench(options: BenchOptions) -> None:
     )
 
     for name, path in (("--json", options.json_file), ("--svg", options.svg_file)):
-        _need_folder(name, path)
+        if path is not None and not path.parent.is_dir():
+            raise InputError(f"{name}: {path}: expected a folder that is there; got {path.parent}")
     if options.growth and options.nodes:
         raise InputError("--growth: expected it without --nodes, which it says itself; got both")
     before = None if options.compare_file is None else read_report(options.compare_file)
@@ -139,11 +140,6 @@ def bench(options: BenchOptions) -> None:
         write_file(options.svg_file, picture.encode())
     if _name_worse(runs, changes):
         raise typer.Exit(WORSE)
-
-
-def _need_folder(option: str, path: Path | None) -> None:
-    if path is not None and not path.parent.is_dir():
-        raise InputError(f"{option}: {path}: expected a folder that is there; got {path.parent}")
 
 
 def _run_all(requests: Sequence[Request], repeat: int) -> list[Run]:

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...errors import InputError
 from ..options.option_groups import argument, option
@@ -35,25 +35,19 @@ def clusters(output: AnswerForm = ANSWER_FORM) -> None:
     if not found and output in (AnswerForm.TABLE, AnswerForm.WIDE):
         stderr_console().print("No clusters run here; bayplan up starts one.", highlight=False)
         return
-    print_in_form(
-        output,
-        lambda: {"items": [_described(entry) for entry in found]},
-        lambda console: _print_table(console, found),
-        lambda: [entry.name for entry in found],
-        "ClusterList",
-    )
 
+    def render(console: Console) -> None:
+        from ..render.table_layout import Listing, show_listing
 
-def _described(entry: ClusterEntry) -> dict[str, Any]:
-    return {name: value for name, value in asdict(entry).items() if name != "process_started"}
+        heads = ("NAME", "SERVER", "NODES", "PID", "STARTED", "KUBECONFIG")
+        rows = [[str(getattr(entry, head.lower())) for head in heads] for entry in found]
+        show_listing(console, Listing(heads, rows))
 
-
-def _print_table(console: Console, found: list[ClusterEntry]) -> None:
-    from ..render.table_layout import Listing, show_listing
-
-    heads = ("NAME", "SERVER", "NODES", "PID", "STARTED", "KUBECONFIG")
-    rows = [[str(getattr(entry, head.lower())) for head in heads] for entry in found]
-    show_listing(console, Listing(heads, rows))
+    items = [asdict(entry) for entry in found]
+    for item in items:
+        del item["process_started"]
+    names = [entry.name for entry in found]
+    print_in_form(output, lambda: {"items": items}, render, lambda: names, "ClusterList")
 
 
 PATIENCE_S = 30.0

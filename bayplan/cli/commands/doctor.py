@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from ..options.scheduler_options import RECURSIVE, read_files, reading_files
 from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form
 
 if TYPE_CHECKING:
-    from ...doctor.cluster_facts import ClusterFacts, Finding
+    from ...doctor.cluster_facts import ClusterFacts
 
 MAY_DIFFER = 1
 
@@ -55,26 +54,32 @@ def doctor(
 
     Example: bayplan doctor --context prod
     """
+    import msgspec
+
+    from ...config.releases import recorded_version
     from ...doctor.checks import find_all
     from ...doctor.cluster_facts import ClusterFacts
+    from ..render.explanation import render_findings
 
     with reading_files(filename, recursive=recursive) as paths:
-        facts = _read_files(paths) if paths else _read_live(kubeconfig, context)
-    assert isinstance(facts, ClusterFacts)
+        if paths:
+            objects = list(read_files(paths, strict=False).objects)
+            facts = ClusterFacts(objects=objects, version=recorded_version(objects))
+        else:
+            facts = _read_live(kubeconfig, context)
     version = kubernetes_version or facts.version
     settings = read_settings(config, None, feature_gates, plugins, None, version)
     findings = find_all(facts, settings, config is not None)
-    _print(facts, findings, output)
+    names = dict.fromkeys(f"finding/{one.subject}" for one in findings if one.differs)
+    print_in_form(
+        output,
+        lambda: {"version": facts.version, "findings": msgspec.to_builtins(findings)},
+        lambda console: render_findings(console, findings),
+        lambda: names,
+        "DoctorReport",
+    )
     if any(one.differs for one in findings):
         raise typer.Exit(MAY_DIFFER)
-
-
-def _read_files(paths: Sequence[Path]) -> ClusterFacts:
-    from ...config.releases import recorded_version
-    from ...doctor.cluster_facts import ClusterFacts
-
-    objects = list(read_files(paths, strict=False).objects)
-    return ClusterFacts(objects=objects, version=recorded_version(objects))
 
 
 def _read_live(kubeconfig: Path | None, context: str | None) -> ClusterFacts:
@@ -91,19 +96,3 @@ def _read_live(kubeconfig: Path | None, context: str | None) -> ClusterFacts:
             return await read_facts(connection)
 
     return asyncio.run(read())
-
-
-def _print(facts: ClusterFacts, findings: Sequence[Finding], output: AnswerForm) -> None:
-    import msgspec
-
-    from ..render.explanation import render_findings
-
-    document = {"version": facts.version, "findings": msgspec.to_builtins(list(findings))}
-    names = dict.fromkeys(f"finding/{one.subject}" for one in findings if one.differs)
-    print_in_form(
-        output,
-        lambda: document,
-        lambda console: render_findings(console, findings),
-        lambda: names,
-        "DoctorReport",
-    )

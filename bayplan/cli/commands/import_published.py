@@ -105,23 +105,31 @@ SHARED = parameters_of(ImportOptions)
 Trace: TypeAlias = "PublishedTrace"
 
 
-def imports_trace(command: Callable[..., Trace]) -> Callable[..., None]:
+PUBLISHED: list[tuple[str, str, Callable[..., None]]] = []
+"""Name, short help and function of each command."""
+
+
+def imports_trace(name: str, about: str) -> Callable[[Callable[..., Trace]], Callable[..., None]]:
     """A command with `options: ImportOptions` in front of its own, which returns a trace: its objects are written."""
 
-    @functools.wraps(command)
-    def run(**given: Any) -> None:
-        from ...sim.traces import with_pod_limit
+    def decorate(command: Callable[..., Trace]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            from ...sim.traces import with_pod_limit
 
-        options = ImportOptions(**{each.name: given.pop(each.name) for each in SHARED})
-        trace = command(options, **given)
-        write_objects(options.to, with_pod_limit(trace.objects(), options.pods_per_node))
-        print_notes(dict.fromkeys(trace.notes))
+            options = ImportOptions(**{each.name: given.pop(each.name) for each in SHARED})
+            trace = command(options, **given)
+            write_objects(options.to, with_pod_limit(trace.objects(), options.pods_per_node))
+            print_notes(dict.fromkeys(trace.notes))
 
-    show_options(run, [*parameters_of(command)[1:], *SHARED])
-    return takes_input_limit(run)
+        show_options(run, [*parameters_of(command)[1:], *SHARED])
+        PUBLISHED.append((name, about, takes_input_limit(run)))
+        return run
+
+    return decorate
 
 
-@imports_trace
+@imports_trace("alibaba-2018", "Convert Alibaba's services and batch jobs of 2018.")
 def import_alibaba_2018(
     options: ImportOptions,
     folder: Path = FOLDER,
@@ -144,7 +152,7 @@ def import_alibaba_2018(
     )
 
 
-@imports_trace
+@imports_trace("alibaba-2020", "Convert Alibaba's GPU jobs of 2020 (PAI).")
 def import_alibaba_2020(
     options: ImportOptions,
     folder: Path = FOLDER,
@@ -170,7 +178,7 @@ def import_alibaba_2020(
     )
 
 
-@imports_trace
+@imports_trace("alibaba-2025", "Convert Alibaba's inference instances of 2025.")
 def import_alibaba_2025(
     options: ImportOptions,
     file: Path = argument("FILE", "disaggregated_DLRM_trace.csv, gzipped or not."),
@@ -191,7 +199,7 @@ def import_alibaba_2025(
     return Alibaba2025(file=file, shapes=_shapes(node, SHAPES), window=options.window())
 
 
-@imports_trace
+@imports_trace("alibaba-2026", "Convert Alibaba's nodes and jobs with spot GPUs of 2026.")
 def import_alibaba_2026(
     options: ImportOptions,
     place: Path = argument("FOLDER", "The folder with the CSV files, or the file of nodes alone."),
@@ -211,7 +219,7 @@ def import_alibaba_2026(
     return Alibaba2026(nodes_file=nodes, jobs_file=jobs, window=options.window())
 
 
-@imports_trace
+@imports_trace("azure-packing", "Convert Azure's packing trace of 2020.")
 def import_azure_packing(
     options: ImportOptions,
     place: Path = argument("FILE", "The SQLite file, or a folder with vm.csv and vmType.csv."),
@@ -247,7 +255,7 @@ def import_azure_packing(
     )
 
 
-@imports_trace
+@imports_trace("azure-vms", "Convert Azure's virtual machines of 2017 or 2019.")
 def import_azure_vms(
     options: ImportOptions,
     file: Path = argument("FILE", "vmtable.csv, gzipped or not."),
@@ -267,7 +275,7 @@ def import_azure_vms(
     return AzureVms(file=file, shapes=_shapes(node, SHAPES), window=options.window())
 
 
-@imports_trace
+@imports_trace("google-2019", "Convert a Borg cell of 2019.")
 def import_google_2019(
     options: ImportOptions,
     folder: Path = FOLDER,
@@ -296,22 +304,6 @@ def import_google_2019(
         machine_events=machine_events,
         window=options.window(),
     )
-
-
-PUBLISHED: tuple[tuple[str, str, Callable[..., None]], ...] = (
-    ("alibaba-2018", "Convert Alibaba's services and batch jobs of 2018.", import_alibaba_2018),
-    ("alibaba-2020", "Convert Alibaba's GPU jobs of 2020 (PAI).", import_alibaba_2020),
-    ("alibaba-2025", "Convert Alibaba's inference instances of 2025.", import_alibaba_2025),
-    (
-        "alibaba-2026",
-        "Convert Alibaba's nodes and jobs with spot GPUs of 2026.",
-        import_alibaba_2026,
-    ),
-    ("azure-packing", "Convert Azure's packing trace of 2020.", import_azure_packing),
-    ("azure-vms", "Convert Azure's virtual machines of 2017 or 2019.", import_azure_vms),
-    ("google-2019", "Convert a Borg cell of 2019.", import_google_2019),
-)
-"""Name, short help and function of each command."""
 
 
 def _shapes(texts: list[str] | None, default: tuple[str, ...]) -> tuple[NodeShape, ...]:

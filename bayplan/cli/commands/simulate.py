@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ...answers.measured import UseAgainstRequests
-    from ...manifests.measured_use import MeasuredUse
     from ...observe import SchedulerMetrics
     from ...sim import Simulation, SimulationReport
     from ...sim.settings import Settings
@@ -132,7 +131,11 @@ def simulate(question: Question, options: SimulateOptions) -> None:
             report = _run(simulation, writer, until_s)
         page.write(simulation, settings, report, question.sources, use)
         write_cluster(simulation)
-        usage = None if use is None else _usage(question, use)
+        usage = None
+        if use is not None:
+            from ...answers.measured import UseAgainstRequests
+
+            usage = UseAgainstRequests.of(question.manifests.objects, use)
         print_report(report, options, question, usage)
         write_metrics(simulation.scheduler.metrics)
     if not report.is_complete:
@@ -184,12 +187,6 @@ def _run(
             return simulation.run(until_s=until_s)
     with progress_bar("scheduling") as on_pods:
         return simulation.run(on_pods, until_s)
-
-
-def _usage(question: Question, use: MeasuredUse) -> UseAgainstRequests:
-    from ...answers.measured import UseAgainstRequests
-
-    return UseAgainstRequests.of(question.manifests.objects, use)
 
 
 def print_report(

@@ -100,7 +100,12 @@ def _objects(options: SnapshotOptions) -> tuple[str, Sequence[Any]]:
     from ...config.releases import recorded_version
 
     if not options.filename:
-        return _live_objects(options.kubeconfig, options.context, options.namespace)
+        from ...kube.live_cluster import read_live
+
+        chosen = chosen_cluster(options.kubeconfig, options.context)
+        with progress_bar("reading the cluster") as on_kind:
+            live = read_live(*chosen, options.namespace, on_kind)
+        return live.version, live.objects
     if options.kubeconfig or options.context or options.namespace:
         raise InputError("-f: expected no --kubeconfig, --context or -n with it; got one")
     with reading_files(options.filename, recursive=options.recursive) as paths:
@@ -114,18 +119,6 @@ def _form(output: SnapshotOutput | None, to: Path | None) -> str:
     if output is not None and named == "bay" and output is not SnapshotOutput.BAY:
         raise InputError(f"-o: expected bay, for a file of that name; got {output.value}")
     return output.value if output is not None else named
-
-
-def _live_objects(
-    kubeconfig: Path | None, context: str | None, namespace: str
-) -> tuple[str, Sequence[Any]]:
-    """The version and the objects of a live cluster."""
-    from ...kube.live_cluster import read_live
-
-    kubeconfig, context = chosen_cluster(kubeconfig, context)
-    with progress_bar("reading the cluster") as on_kind:
-        live = read_live(kubeconfig, context, namespace, on_kind)
-    return live.version, live.objects
 
 
 def _objects_in(files: Sequence[Path]) -> Sequence[Any]:
