@@ -7,7 +7,7 @@ one without labels, and a gauge, always are.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from .series import CounterSeries, Distribution, Gauge, Histogram, Tally
@@ -17,6 +17,7 @@ Values: TypeAlias = Mapping[LabelValues, float]
 Source: TypeAlias = Callable[[], Mapping[Any, float]]
 """Returns numbers by LabelValues; any tuple of strings of the right length is valid."""
 S = TypeVar("S")
+F = TypeVar("F", bound="Family")
 
 
 class Family(ABC):
@@ -134,3 +135,30 @@ class ReadCounter(Family):
 
 class ReadGauge(ReadCounter):
     """A gauge maintained elsewhere."""
+
+
+class MetricRegistry:
+    """Metrics that are exposed together, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self.families: list[Family] = []
+        self._hidden: set[str] = set()
+
+    def add(self, family: F) -> F:
+        """Expose one more metric; for plugins with their own."""
+        if family.name not in self._hidden:
+            self.families.append(family)
+        return family
+
+    def histogram(self, name: str, help: str, bounds: list[float]) -> HistogramFamily:
+        """Expose a new histogram."""
+        return self.add(HistogramFamily(name, help, bounds))
+
+    def counter(self, name: str, help: str) -> CounterFamily:
+        """Expose a new counter."""
+        return self.add(CounterFamily(name, help))
+
+    def hide(self, names: Collection[str]) -> None:
+        """Leave metrics out of the output, also those that are added later."""
+        self._hidden |= set(names)
+        self.families[:] = [family for family in self.families if family.name not in names]

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter
-from typing import TYPE_CHECKING
 
-from .families import ReadCounter
+from .families import MetricRegistry, ReadCounter
 from .series import exponential_buckets
-
-if TYPE_CHECKING:
-    from .scheduler_metrics import SchedulerMetrics
 
 BY_POD, BY_POD_GROUP = "pod", "podgroup"
 VICTIMS = exponential_buckets(1, 2, 11)
@@ -25,7 +21,7 @@ PLACEMENT_S = exponential_buckets(0.001, 2, 15)
 class PreemptionMetrics:
     """Preemptions for a pod, or for a pod group."""
 
-    def __init__(self, metrics: SchedulerMetrics) -> None:
+    def __init__(self, metrics: MetricRegistry) -> None:
         self.attempts = metrics.counter(
             "scheduler_workload_preemption_attempts_total{result}",
             "Attempts to preempt pods for a pod group, by the code of their result.",
@@ -73,7 +69,7 @@ class PreemptionMetrics:
 class PlacementMetrics:
     """Placements of pod groups."""
 
-    def __init__(self, metrics: SchedulerMetrics) -> None:
+    def __init__(self, metrics: MetricRegistry) -> None:
         self.generated = metrics.counter(
             "scheduler_generated_placements_total{profile}",
             "Placements that were proposed for pod groups.",

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .families import HistogramFamily
-from .series import Histogram, Tally
+from .families import GaugeFamily, HistogramFamily, MetricRegistry, ReadCounter
+from .series import Histogram, Tally, exponential_buckets
 from .times import (
     ATTEMPTS,
     BINDING,
@@ -29,8 +28,10 @@ from .times import (
     as_rows,
 )
 
-if TYPE_CHECKING:
-    from .scheduler_metrics import SchedulerMetrics
+ATTEMPT_S = exponential_buckets(0.001, 2, 15)
+POINT_S = exponential_buckets(0.0001, 2, 12)
+PLUGIN_S = exponential_buckets(0.00001, 1.5, 20)
+WAITING_S = exponential_buckets(0.01, 2, 20)
 
 SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
 """Result of an attempt."""
@@ -59,10 +60,89 @@ class ExtensionPoint:
         self._family.labels(self._name, status, self._profile).observe(seconds)
 
 
+class AttemptMetrics(MetricRegistry):
+    """The metrics of attempts that all profiles share."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._add_attempts()
+        self._add_pods()
+        self._add_plugins()
+
+    def _add_attempts(self) -> None:
+        self.schedule_attempts = self.add(
+            ReadCounter(
+                "scheduler_schedule_attempts_total{result,profile}",
+                "Attempts to schedule a pod, by result. 'unschedulable': no node can take the pod; "
+                "'error': the scheduler, or what it depends on, failed.",
+                source=lambda: self.attempt_duration.counts(),
+            )
+        )
+        self.attempt_duration = self.histogram(
+            "scheduler_scheduling_attempt_duration_seconds{result,profile}",
+            "Time of an attempt, from the queue to the binding or the rejection.",
+            ATTEMPT_S,
+        )
+        self.algorithm = self.histogram(
+            "scheduler_scheduling_algorithm_duration_seconds",
+            "Time to find a node for a pod, or to fail and attempt preemption.",
+            ATTEMPT_S,
+        ).labels()
+        self.bindings = self.add(
+            GaugeFamily(
+                "scheduler_goroutines{operation}",
+                "Tasks running concurrently with the scheduling of the next pods, by kind.",
+            )
+        ).labels("binding")
+        self.permit_wait = self.histogram(
+            "scheduler_permit_wait_duration_seconds{result}",
+            "Time for which Permit plugins held a pod, by result.",
+            ATTEMPT_S,
+        )
+
+    def _add_pods(self) -> None:
+        self.sli_duration = self.histogram(
+            "scheduler_pod_scheduling_sli_duration_seconds{attempts}",
+            "Time from a pod's entry into the active queue to its binding, by the attempts it took.",
+            WAITING_S,
+        )
+        self.pod_attempts = self.histogram(
+            "scheduler_pod_scheduling_attempts",
+            "Attempts it took to schedule a pod.",
+            exponential_buckets(1, 2, 5),
+        ).labels()
+        self.after_flush = self.counter(
+            "scheduler_pod_scheduled_after_flush_total",
+            "Pods that no event requeued, that were retried because they exceeded the waiting limit, and that "
+            "were then scheduled. Many of them mean that events or hints are missing.",
+        ).labels()
+
+    def _add_plugins(self) -> None:
+        self.point_duration = self.histogram(
+            "scheduler_framework_extension_point_duration_seconds{extension_point,status,profile}",
+            "Time that all plugins of an extension point took together.",
+            POINT_S,
+        )
+        self.plugin_duration = self.histogram(
+            "scheduler_plugin_execution_duration_seconds{plugin,extension_point,status}",
+            "Time that one plugin took at an extension point, in a tenth of the attempts in which plugins "
+            "run.",
+            PLUGIN_S,
+        )
+        self.plugin_evaluation = self.counter(
+            "scheduler_plugin_evaluation_total{plugin,extension_point,profile}",
+            "Attempts in which a plugin ran at PreFilter, Filter, PreScore or Score.",
+        )
+        self.volume_errors = self.counter(
+            "scheduler_volume_scheduling_stage_error_total{operation}",
+            "Errors while the volumes of a pod were searched, reserved or bound.",
+        )
+
+
 class ProfileMetrics:
     """The metrics of the pods of the profile `name`."""
 
-    def __init__(self, name: str, shared: SchedulerMetrics) -> None:
+    def __init__(self, name: str, shared: AttemptMetrics) -> None:
         self.name = name
         self._shared = shared
         self._scheduled: list[float] = []

@@ -13,36 +13,24 @@ volume_binder_cache_requests_total (which upstream does not count, either).
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import cycle
 from time import perf_counter
-from typing import TypeVar
 
 from ..stamped_cache import NOTHING, read_counts
 from .families import (
-    CounterFamily,
-    Family,
-    GaugeFamily,
-    HistogramFamily,
     ReadCounter,
     ReadGauge,
     Values,
 )
 from .group_metrics import PlacementMetrics, PreemptionMetrics
-from .profile_metrics import ProfileMetrics
+from .profile_metrics import ATTEMPT_S, PLUGIN_S, POINT_S, WAITING_S, AttemptMetrics, ProfileMetrics
 from .series import exponential_buckets
 
 SAMPLED_ONE_IN = 10
 """Share of attempts and events in which each plugin is timed."""
 SAMPLES = 1000
-
-ATTEMPT_S = exponential_buckets(0.001, 2, 15)
-POINT_S = exponential_buckets(0.0001, 2, 12)
-PLUGIN_S = exponential_buckets(0.00001, 1.5, 20)
-WAITING_S = exponential_buckets(0.01, 2, 20)
-
-F = TypeVar("F", bound=Family)
 
 
 SHOWN_WITH = {
@@ -59,7 +47,7 @@ SHOWN_WITH = {
 """Metrics that exist only while a feature gate is on."""
 
 
-class SchedulerMetrics:
+class SchedulerMetrics(AttemptMetrics):
     """All metrics of one scheduler. `profile` has the metrics that are recorded for every pod; the rest is off the hot
     path.
 
@@ -68,9 +56,7 @@ class SchedulerMetrics:
     """
 
     def __init__(self) -> None:
-        self.families: list[Family] = []
-        """All families, in order."""
-        self._hidden: set[str] = set()
+        super().__init__()
         self._has_groups = False
         self.queued_entities: Callable[[], Values] = dict
         """Sources of metrics that only some releases have; set when the scheduler is built."""
@@ -79,9 +65,6 @@ class SchedulerMetrics:
         """None without pod groups."""
         self.placements: PlacementMetrics | None = None
         """None unless pod groups have placements."""
-        self._add_attempts()
-        self._add_pods()
-        self._add_plugins()
         self._add_preemption()
         self._add_engine()
         self._add_queue()
@@ -131,25 +114,6 @@ class SchedulerMetrics:
             if (point, status) == ("PreFilter", "Success")
         }
 
-    def add(self, family: F) -> F:
-        """Expose one more metric; for plugins with their own."""
-        if family.name not in self._hidden:
-            self.families.append(family)
-        return family
-
-    def histogram(self, name: str, help: str, bounds: list[float]) -> HistogramFamily:
-        """Expose a new histogram."""
-        return self.add(HistogramFamily(name, help, bounds))
-
-    def counter(self, name: str, help: str) -> CounterFamily:
-        """Expose a new counter."""
-        return self.add(CounterFamily(name, help))
-
-    def hide(self, names: Collection[str]) -> None:
-        """Leave metrics out of the output, also those that are added later."""
-        self._hidden |= set(names)
-        self.families[:] = [family for family in self.families if family.name not in names]
-
     def fold(self) -> None:
         """Add the buffered times to the histograms."""
         for profile in self._profiles.values():
@@ -189,75 +153,6 @@ class SchedulerMetrics:
         self.preemptions = PreemptionMetrics(self)
         if has_placements:
             self.placements = PlacementMetrics(self)
-
-    def _add_attempts(self) -> None:
-        self.schedule_attempts = self.add(
-            ReadCounter(
-                "scheduler_schedule_attempts_total{result,profile}",
-                "Attempts to schedule a pod, by result. 'unschedulable': no node can take the pod; "
-                "'error': the scheduler, or what it depends on, failed.",
-                source=lambda: self.attempt_duration.counts(),
-            )
-        )
-        self.attempt_duration = self.histogram(
-            "scheduler_scheduling_attempt_duration_seconds{result,profile}",
-            "Time of an attempt, from the queue to the binding or the rejection.",
-            ATTEMPT_S,
-        )
-        self.algorithm = self.histogram(
-            "scheduler_scheduling_algorithm_duration_seconds",
-            "Time to find a node for a pod, or to fail and attempt preemption.",
-            ATTEMPT_S,
-        ).labels()
-        self.bindings = self.add(
-            GaugeFamily(
-                "scheduler_goroutines{operation}",
-                "Tasks running concurrently with the scheduling of the next pods, by kind.",
-            )
-        ).labels("binding")
-        self.permit_wait = self.histogram(
-            "scheduler_permit_wait_duration_seconds{result}",
-            "Time for which Permit plugins held a pod, by result.",
-            ATTEMPT_S,
-        )
-
-    def _add_pods(self) -> None:
-        self.sli_duration = self.histogram(
-            "scheduler_pod_scheduling_sli_duration_seconds{attempts}",
-            "Time from a pod's entry into the active queue to its binding, by the attempts it took.",
-            WAITING_S,
-        )
-        self.pod_attempts = self.histogram(
-            "scheduler_pod_scheduling_attempts",
-            "Attempts it took to schedule a pod.",
-            exponential_buckets(1, 2, 5),
-        ).labels()
-        self.after_flush = self.counter(
-            "scheduler_pod_scheduled_after_flush_total",
-            "Pods that no event requeued, that were retried because they exceeded the waiting limit, and that "
-            "were then scheduled. Many of them mean that events or hints are missing.",
-        ).labels()
-
-    def _add_plugins(self) -> None:
-        self.point_duration = self.histogram(
-            "scheduler_framework_extension_point_duration_seconds{extension_point,status,profile}",
-            "Time that all plugins of an extension point took together.",
-            POINT_S,
-        )
-        self.plugin_duration = self.histogram(
-            "scheduler_plugin_execution_duration_seconds{plugin,extension_point,status}",
-            "Time that one plugin took at an extension point, in a tenth of the attempts in which plugins "
-            "run.",
-            PLUGIN_S,
-        )
-        self.plugin_evaluation = self.counter(
-            "scheduler_plugin_evaluation_total{plugin,extension_point,profile}",
-            "Attempts in which a plugin ran at PreFilter, Filter, PreScore or Score.",
-        )
-        self.volume_errors = self.counter(
-            "scheduler_volume_scheduling_stage_error_total{operation}",
-            "Errors while the volumes of a pod were searched, reserved or bound.",
-        )
 
     def _add_engine(self) -> None:
         self.engine_failures = self.counter(
