@@ -115,14 +115,14 @@ class _Search:
         """The changes needed for the pod to pass PreEnqueue."""
         for _ in range(MAX_STEPS):
             left = self._left(self._changes())
-            if not left or not self._is_pod_refused() or not self._meet(left):
+            with self._situation.changed(self._changes()) as pod:
+                view = self._situation.view
+                is_in = (
+                    view.gate(pod).is_success and not view.ask(pod).all_refusals().is_pod_refused
+                )
+            if not left or is_in or not self._meet(left):
                 break
         return self._changes()
-
-    def _is_pod_refused(self) -> bool:
-        with self._situation.changed(self._changes()) as pod:
-            view = self._situation.view
-            return not view.gate(pod).is_success or view.ask(pod).all_refusals().is_pod_refused
 
     def _changes(self) -> list[ObjectChange]:
         return [change for met in self._met for change in met.changes]

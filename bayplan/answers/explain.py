@@ -39,7 +39,7 @@ from .group_explain import judge_group
 from .manifest_changes import ObjectChange, pointer
 from .remedies.affinity import elsewhere, selector_text
 from .remedies.proposal import add, plain
-from .remedies.spread import domain_pods, honor_taints
+from .remedies.spread import counted_pods, honor_taints
 from .runner_up import find_runner_up
 from .situation import Situation
 
@@ -407,7 +407,7 @@ def _closed(view: TrialCluster, pod: Pod, constraint: TopologySpreadConstraint) 
     nodes: list[Node] = [node for node in view.cluster.list("Node") if key in node.labels]
     open_ones = {node.labels[key] for node in nodes if not _is_closed(node, pod)}
     counts = Counter({node.labels[key]: 0 for node in nodes})
-    counts.update(domain_pods(view, pod, constraint))
+    counts.update(domain for domain, _ in counted_pods(view, pod, constraint))
     fewest = min(counts.values(), default=0)
     return {
         value: count

@@ -27,10 +27,6 @@ def _different(account: DecisionAccount) -> Values:
     }
 
 
-def _points(account: DecisionAccount) -> Values:
-    return {(one.name,): one.points_lost for one in account.schedulers.values()}
-
-
 COUNTERS: dict[str, tuple[str, Callable[[DecisionAccount], Values]]] = {
     "decisions_total{scheduler,verdict}": (
         "Decisions of other schedulers, by verdict.",
@@ -42,7 +38,7 @@ COUNTERS: dict[str, tuple[str, Callable[[DecisionAccount], Values]]] = {
     ),
     "points_lost_total{scheduler}": (
         "Points between the best node and the chosen one, in sampled decisions.",
-        _points,
+        lambda account: {(one.name,): one.points_lost for one in account.schedulers.values()},
     ),
     "skipped_decisions_total{cause}": (
         "Decisions that were not judged, by cause.",

@@ -44,7 +44,7 @@ class ShadowRun:
             self.view,
             RandomTies(settings.seed or 0),
             takes_all=True,
-            deliver=self._take_decision,
+            deliver=lambda one: None if self.holds(one) else self.count(one),
             on_difference=self._keep_evidence if evidence is not None else None,
             shows_sampled=evidence is not None and evidence.takes_sampled,
         )
@@ -86,10 +86,6 @@ class ShadowRun:
     def _labels_of(self, node_name: str) -> Mapping[str, str]:
         node = self.view.cluster.get("Node", "", node_name)
         return node.labels if node is not None else {}
-
-    def _take_decision(self, decision: JudgedDecision) -> None:
-        if not self.holds(decision):
-            self.count(decision)
 
     def count(self, decision: JudgedDecision) -> None:
         """Add a decision to the account."""

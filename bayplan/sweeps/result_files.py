@@ -11,7 +11,7 @@ import csv
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -119,7 +119,8 @@ class ResultTable:
         """Write the rows."""
         started = time.monotonic()
         beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        with _faults_named(self._path), _removed(beside):
+        with _faults_named(self._path), ExitStack() as stack:
+            stack.callback(beside.unlink, missing_ok=True)
             names = list(dict.fromkeys(name for row in rows for name in row))
             _WRITERS[self._path.suffix](beside, names, rows)
             os.replace(beside, self._path)
@@ -136,15 +137,6 @@ def _faults_named(path: Path) -> Iterator[None]:
         raise InputError(
             f"{path}: expected a file that can be read and written; got {error.strerror}"
         ) from None
-
-
-@contextmanager
-def _removed(path: Path) -> Iterator[None]:
-    """Remove the file afterwards, if it is still there."""
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)
 
 
 def _write_csv(path: Path, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:

@@ -106,7 +106,7 @@ def _next_node(mover: Mover, in_use: NodesInUse, left: int, tried: set[int]) -> 
 
 def _to_move(mover: Mover, row: int) -> list[Pod]:
     """The pods to move for the node to be empty, largest first; none when one may not be moved."""
-    pods = [pod for pod in mover.pods_at(row) if not stays_with_node(pod)]
+    pods = [pod for pod in mover.table.pods[row].values() if not stays_with_node(pod)]
     if not all(map(mover.is_movable, pods)):
         return []
     return sorted(pods, key=lambda pod: (size_of(pod), pod.key), reverse=True)

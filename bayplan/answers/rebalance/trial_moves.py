@@ -74,10 +74,6 @@ class Mover:
         for row in table.numbers(table.live_rows).tolist():
             yield from table.pods[row].values()
 
-    def pods_at(self, row: int) -> list[Pod]:
-        """The pods on the node of a row, by name."""
-        return sorted(self.table.pods[row].values(), key=lambda pod: pod.key)
-
     @contextmanager
     def lifted(self, pod: Pod) -> Iterator[Pod]:
         """Inside the block the pod is off its node and its copy is pending; afterwards it is back,

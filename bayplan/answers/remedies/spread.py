@@ -153,18 +153,11 @@ def _move_pods(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:
 def _pods_in_domain(ask: Ask, constraint: TopologySpreadConstraint) -> list[Pod]:
     """The pods counted in the node's domain, those on other nodes first."""
     value = ask.node.labels[constraint.topology_key]
-    found = _counted(ask.view, ask.pod, constraint, value)
+    found = counted_pods(ask.view, ask.pod, constraint, value)
     return sorted((pod for _, pod in found), key=importance)
 
 
-def domain_pods(
-    view: TrialCluster, pod: Pod, constraint: TopologySpreadConstraint
-) -> Iterator[str]:
-    """The domain of each pod that the constraint counts."""
-    return (domain for domain, _ in _counted(view, pod, constraint))
-
-
-def _counted(
+def counted_pods(
     view: TrialCluster, pod: Pod, constraint: TopologySpreadConstraint, only: str | None = None
 ) -> Iterator[tuple[str, Pod]]:
     """The pods that the constraint counts, with their domains; `only` those of one domain."""

@@ -61,7 +61,10 @@ def complete_cluster(incomplete: str) -> list[str]:
 
 def down(
     name: str = argument(
-        "NAME", "The cluster to end.", default=DEFAULT_NAME, autocompletion=complete_cluster
+        "NAME",
+        "The cluster to end.",
+        default=DEFAULT_NAME,
+        autocompletion=complete_cluster,
     ),
     every: bool = option("--all", "End all clusters."),
 ) -> None:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from ...answers.group_account import PodGroupExplanation
     from ...answers.stage import Stage
     from ...manifests.measured_use import MeasuredUse
-    from ...trials import TrialCluster
 
 NO_NODE = 1
 INSUFFICIENT = "Insufficient "
@@ -122,7 +121,10 @@ def explain_command(question: Question, options: ExplainOptions) -> None:
         )
         stage.begin(on_pods)
     view = stage.view()
-    nodes = _known_nodes(view, options.node or [])
+    nodes = options.node or []
+    known = set(view.node_names())
+    for name in (name for name in nodes if name not in known):
+        raise InputError(f'--node: expected a node of the cluster; got "{name}"')
     kind_and_name = options.pod if "/" in options.pod else f"pod/{options.pod}"
     target = options.pod if namespace else with_namespace(kind_and_name, question.namespace)
     group = find_group(view, target, namespace)
@@ -183,14 +185,6 @@ def _explain_then(decisions: Path, pod: str, output: AnswerForm, namespace: str 
     )
     if not attempts[-1].node:
         raise typer.Exit(NO_NODE)
-
-
-def _known_nodes(view: TrialCluster, names: Sequence[str]) -> list[str]:
-    known = set(view.node_names())
-    for name in names:
-        if name not in known:
-            raise InputError(f'--node: expected a node of the cluster; got "{name}"')
-    return list(names)
 
 
 def _print_group(

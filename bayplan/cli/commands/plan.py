@@ -25,7 +25,6 @@ from ..render.progress_bar import progress_bar
 if TYPE_CHECKING:
     from ...answers.measured import UseAgainstRequests
     from ...manifests.measured_use import MeasuredUse
-    from ...planning.fleet_check import Demands
     from ...planning.fleet_search import SearchState
     from ...planning.node_plan import NodePlan
     from ...planning.planner import PlanRequest
@@ -81,6 +80,8 @@ class PlanOptions:
 
     def request(self) -> PlanRequest:
         """The request of the options; raises InputError for values that are wrong."""
+        from ...api.text.durations import EXPECTED, parse_duration
+        from ...planning.fleet_check import Demands
         from ...planning.planner import PlanRequest
 
         if self.keep not in ("", EXISTING):
@@ -89,8 +90,18 @@ class PlanOptions:
             raise InputError("expected --keep existing or --existing; got both")
         if self.seeds < 1:
             raise InputError(f"--seeds: expected a number from 1; got {self.seeds}")
-        demands = _demands(self.survive, self.survive_priority, self.headroom, self.seeds)
-        return PlanRequest(demands, bool(self.keep), _duration(self.time_limit))
+        if self.survive:
+            expect_choice("--survive", self.survive, SURVIVE)
+        elif self.survive_priority is not None:
+            raise InputError("--survive-priority: expected --survive with it; got none")
+        match = _SHARE.fullmatch(self.headroom.strip())
+        if match is None or float(match[1]) >= 100:
+            raise InputError(f'--headroom: expected a share such as 20%; got "{self.headroom}"')
+        headroom, seconds = float(match[1]) / 100, parse_duration(self.time_limit)
+        if not seconds:
+            raise InputError(f'--time-limit: {EXPECTED}; got "{self.time_limit}"')
+        demands = Demands(self.survive, self.survive_priority, headroom, self.seeds)
+        return PlanRequest(demands, bool(self.keep), seconds)
 
 
 @takes_cluster
@@ -181,28 +192,6 @@ def progress_text(price: float, bound: float) -> str:
     """Price and bound so far."""
     shown = "no plan yet" if math.isinf(price) else f"{price:,.2f} per hour"
     return f"planning: {shown}, bound {bound:,.2f}"
-
-
-def _demands(survive: str, survive_priority: int | None, headroom: str, seeds: int) -> Demands:
-    from ...planning.fleet_check import Demands
-
-    if survive:
-        expect_choice("--survive", survive, SURVIVE)
-    if survive_priority is not None and not survive:
-        raise InputError("--survive-priority: expected --survive with it; got none")
-    match = _SHARE.fullmatch(headroom.strip())
-    if match is None or float(match[1]) >= 100:
-        raise InputError(f'--headroom: expected a share such as 20%; got "{headroom}"')
-    return Demands(survive, survive_priority, float(match[1]) / 100, seeds)
-
-
-def _duration(text: str) -> float:
-    from ...api.text.durations import EXPECTED, parse_duration
-
-    seconds = parse_duration(text)
-    if not seconds:
-        raise InputError(f'--time-limit: {EXPECTED}; got "{text}"')
-    return seconds
 
 
 def _write(found: NodePlan, path: Path) -> None:

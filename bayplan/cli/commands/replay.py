@@ -105,7 +105,15 @@ def replay(options: ReplayOptions) -> None:
                 feature_gates=settings.feature_gates,
                 plugins=settings.plugins,
             ).run(on_pods)
-    print_report(report, options.output, options.everything)
+    from ..render.judged_decisions import chosen_decisions, render_replay
+
+    everything, is_wide = options.everything, options.output is AnswerForm.WIDE
+    print_in_form(
+        options.output,
+        report.to_dict,
+        lambda console: render_replay(console, report, everything, is_wide),
+        lambda: pod_lines(one.pod.key for one in chosen_decisions(report, everything)),
+    )
     if report.differing:
         raise typer.Exit(DIFFERS)
 
@@ -165,19 +173,6 @@ def print_account(
     print_in_form(output, document, render, names)
     if account.count_of(Agreement.DIFFERENT):
         raise typer.Exit(DIFFERS)
-
-
-def print_report(report: ReplayReport | JudgedReplay, output: AnswerForm, everything: bool) -> None:
-    """Print the comparison in the chosen format."""
-    from ..render.judged_decisions import chosen_decisions, render_replay
-
-    is_wide = output is AnswerForm.WIDE
-    print_in_form(
-        output,
-        report.to_dict,
-        lambda console: render_replay(console, report, everything, is_wide),
-        lambda: pod_lines(one.pod.key for one in chosen_decisions(report, everything)),
-    )
 
 
 def pod_lines(keys: Iterable[str]) -> list[str]:

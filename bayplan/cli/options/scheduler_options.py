@@ -299,8 +299,9 @@ def read_cluster(
     live = _read_live(kubeconfig, context)
     manifests, present = lay_over(manifests_of(live.objects, live.server), files, documents)
     _note_present(present)
-    names = [live.server, *sources]
-    return ClusterReading(manifests, names, _default_namespace(live), live.version, is_live=True)
+    names, defaults = [live.server, *sources], CLUSTER_DEFAULTS.get()
+    namespace = defaults.namespace or (live.namespace if defaults.is_kubectl_plugin else None)
+    return ClusterReading(manifests, names, namespace, live.version, is_live=True)
 
 
 def _read_live(kubeconfig: Path | None, context: str | None) -> LiveObjects:
@@ -315,11 +316,6 @@ def _read_live(kubeconfig: Path | None, context: str | None) -> LiveObjects:
     version = f", Kubernetes {live.version}" if live.version else ""
     note(f"asked the cluster at {live.server} ({name}){version}")
     return live
-
-
-def _default_namespace(live: LiveObjects) -> str | None:
-    defaults = CLUSTER_DEFAULTS.get()
-    return defaults.namespace or (live.namespace if defaults.is_kubectl_plugin else None)
 
 
 def read_files(paths: Sequence[Path], strict: bool) -> Manifests:
