@@ -71,7 +71,8 @@ def _commands(pods: Iterable[Tree]) -> Iterator[SchedulerCommand]:
             words = [*(container.get("command") or ()), *(container.get("args") or ())]
             if not any(str(word).rpartition("/")[2] == SCHEDULER for word in words):
                 continue
-            flags = dict(_flags(map(str, words)))
+            given = (word[2:] for word in map(str, words) if word.startswith("--"))
+            flags = dict(flag.split("=", 1) for flag in given if "=" in flag)
             file = flags.get("config", "")
             place = _place_of(file, container, spec) if file else ""
             found.setdefault((file, place, flags.get("feature-gates", "")), []).append(name)
@@ -79,13 +80,6 @@ def _commands(pods: Iterable[Tree]) -> Iterator[SchedulerCommand]:
         yield SchedulerCommand(
             pods=tuple(names), config_file=file, config_source=place, feature_gates=gates
         )
-
-
-def _flags(words: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for word in words:
-        if word.startswith("--") and "=" in word:
-            name, _, value = word[2:].partition("=")
-            yield name, value
 
 
 def _place_of(file: str, container: Tree, spec: Tree) -> str:

@@ -184,27 +184,20 @@ def _trees(what: RunInput, paths: Mapping[str, str]) -> Iterator[dict[str, Any]]
     limit = what.pods_per_node
     if what.model:
         return generate(read_model(paths.get(what.model, what.model)), what.sampling_seed)
-    if what.trace == "csv":
-        nodes, pods = (Path(paths.get(p, p)) if p else None for p in (what.nodes, what.pods))
-        columns = parse_columns(what.columns)
-        return read_own_tables(nodes, pods, columns, MAX_PODS if limit is None else limit)
-    return with_pod_limit(_trace_trees(what, paths), limit)
-
-
-def _trace_trees(what: RunInput, paths: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     if what.place:
         begin_s, end_s = what.window_s
         window = TraceWindow(begin_s, float("inf") if end_s is None else end_s)
         place = Path(paths.get(what.place, what.place))
-        yield from open_published(what.trace, place, window).objects()
-        return
-    nodes, pods = (
-        Path(paths.get(path, path)) if path else None for path in (what.nodes, what.pods)
-    )
+        return with_pod_limit(open_published(what.trace, place, window).objects(), limit)
+    nodes, pods = (Path(paths.get(p, p)) if p else None for p in (what.nodes, what.pods))
+    if what.trace == "csv":
+        columns = parse_columns(what.columns)
+        return read_own_tables(nodes, pods, columns, MAX_PODS if limit is None else limit)
     assert nodes is not None, "a document with openb has both tables"
     assert pods is not None, "a document with openb has both tables"
     demand = None if what.demand is None else what.demand / 100
-    yield from OpenbTrace(nodes, pods).objects(demand, what.sampling_seed, what.shuffled)
+    trace = OpenbTrace(nodes, pods)
+    return with_pod_limit(trace.objects(demand, what.sampling_seed, what.shuffled), limit)
 
 
 GUARD = 'exec 3<&0; (cat <&3; rm -rf -- "$1") >/dev/null 2>&1 &'

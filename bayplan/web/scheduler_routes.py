@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from aiohttp import web
 
@@ -84,28 +84,21 @@ REQUEST = ("kube_pod_resource_request", "Requests by pod, with the unit if there
 LIMIT = ("kube_pod_resource_limit", "Limits by pod, with the unit if there is one.")
 
 
-class AmountLines(NamedTuple):
-    """Of one spec: the labels of each resource and its amount, as formatted in a line."""
-
-    requests: tuple[tuple[str, str], ...]
-    limits: tuple[tuple[str, str], ...]
-
-
 def render_pod_resources(pods: Iterable[Pod]) -> str:
     """The text for all pods that have not ended; empty without pods."""
-    by_spec: dict[PodSpec, AmountLines] = {}
+    by_spec: dict[PodSpec, tuple[list[str], ...]] = {}
+    """Of each spec: the labels and the amount of each request, and of each limit, as in a line."""
     requests, limits = [], []
     for pod in pods:
         if pod.node_name and pod.is_finished:
             continue
-        amounts = by_spec.get(pod.spec)
-        if amounts is None:
-            amounts = by_spec[pod.spec] = AmountLines(
-                tuple(_lines(pod_amounts(pod.spec))), tuple(_lines(pod_limits(pod.spec)))
-            )
+        lines = by_spec.get(pod.spec)
+        if lines is None:
+            amounts = pod_amounts(pod.spec), pod_limits(pod.spec)
+            lines = by_spec[pod.spec] = tuple(list(_lines(each)) for each in amounts)
         head = _pod_labels(pod)
-        requests += [f"{REQUEST[0]}{{{head},{labels}}} {n}" for labels, n in amounts.requests]
-        limits += [f"{LIMIT[0]}{{{head},{labels}}} {n}" for labels, n in amounts.limits]
+        requests += [f"{REQUEST[0]}{{{head},{line}" for line in lines[0]]
+        limits += [f"{LIMIT[0]}{{{head},{line}" for line in lines[1]]
     return "".join([*_section(LIMIT, limits), *_section(REQUEST, requests)])
 
 
@@ -129,11 +122,11 @@ def _pod_labels(pod: Pod) -> str:
     return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
 
 
-def _lines(amounts: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+def _lines(amounts: Mapping[str, int]) -> Iterator[str]:
     for name in sorted(amounts):
         if amounts[name]:
-            labels = f'resource="{_escaped(name)}",unit="{_unit(name)}"'
-            yield labels, str(amounts[name] / NANO).removesuffix(".0")
+            number = str(amounts[name] / NANO).removesuffix(".0")
+            yield f'resource="{_escaped(name)}",unit="{_unit(name)}"}} {number}'
 
 
 def _unit(name: str) -> str:

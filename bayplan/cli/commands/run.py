@@ -62,13 +62,7 @@ def run(ctx: typer.Context) -> None:
     settings = read_settings(flags)
     if settings.serving.port:
         need_web_server()
-    written = settings.log
-    set_up_logging(
-        written.verbosity,
-        as_json=written.as_json,
-        is_split=written.is_split,
-        modules=written.modules,
-    )
+    set_up_logging(**settings.log)
     for remark in settings.remarks:
         log.warning("%s", remark)
     if target := flags.text("write-config-to"):
@@ -278,16 +272,15 @@ async def show_state(driver: KubeDriver) -> None:
 
 async def with_policy(settings: RunSettings, connection: Connection) -> SchedulerConfiguration:
     """The configuration; the Policy in a ConfigMap of the cluster takes its place, if a flag names one."""
-    policy = settings.policy
-    if policy is None:
+    if settings.policy is None:
         return settings.config
     from msgspec.structs import replace
 
     from ...config import parse_reading
 
-    path = f"/api/v1/namespaces/{policy.namespace}/configmaps/{policy.name}"
-    tree = await connection.get(path)
-    source = f"ConfigMap {policy.namespace}/{policy.name}"
+    namespace, name = settings.policy
+    tree = await connection.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
+    source = f"ConfigMap {namespace}/{name}"
     found = parse_reading({"apiVersion": "v1", "kind": "ConfigMap", **tree}, source, settings.gates)
     if found.config.profiles == ():
         raise ConfigError(f"{source}: expected a Policy; got none")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +34,7 @@ from ..render.plain_data import ANSWER_FORM, AnswerForm
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
-    from ...cluster.objects import ClusterObject
+    pass
 
 app = CommandApp(
     name="what-if",
@@ -356,19 +355,15 @@ def apply(
         raise InputError(
             "apply: expected objects of a cluster; got a Timeline, which simulate plays"
         )
-    _check_namespace(question.options.namespace, objects)
+    namespace = question.options.namespace
+    for other in (obj.namespace for obj in objects if namespace and obj.namespace):
+        if other != namespace:  # in kubectl's words
+            raise InputError(
+                f'the namespace from the provided object "{other}" does not match the namespace "{namespace}". '
+                f"You must pass '--namespace={other}' to perform this operation."
+            )
     question = replace(question, remarks=[*question.remarks, *given.remarks])
     print_consequences(question, [Apply(tuple(objects), documents)], options)
-
-
-def _check_namespace(namespace: str | None, objects: Sequence[ClusterObject]) -> None:
-    """Raise InputError, in kubectl's words, if -n names another namespace than an object."""
-    for obj in objects if namespace else ():
-        if obj.namespace and obj.namespace != namespace:
-            raise InputError(
-                f'the namespace from the provided object "{obj.namespace}" does not match the namespace "{namespace}". '
-                f"You must pass '--namespace={obj.namespace}' to perform this operation."
-            )
 
 
 @app.command(short_help="Make the changes in a file, in order.")

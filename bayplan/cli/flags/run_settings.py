@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...api.text.durations import EXPECTED, parse_duration
 from ...errors import ConfigError, InputError
@@ -39,35 +39,17 @@ ELECTION_NAMES = {
 
 
 @dataclass(frozen=True)
-class PolicyConfigMap:
-    """Name of the ConfigMap with a Policy."""
-
-    namespace: str
-    name: str
-
-
-@dataclass(frozen=True)
-class LogSettings:
-    """Formats of the log."""
-
-    verbosity: int
-    as_json: bool
-    is_split: bool
-    modules: dict[str, int]
-    """Other levels for some modules, by name."""
-
-
-@dataclass(frozen=True)
 class RunSettings:
     """Settings of `bayplan run`."""
 
     config: SchedulerConfiguration
     gates: FeatureGates
     flags: FlagValues
-    policy: PolicyConfigMap | None
-    """The Policy to be read from the cluster; it takes the place of `config`."""
+    policy: tuple[str, str] | None
+    """Namespace and name of the ConfigMap with a Policy, which takes the place of `config`."""
     serving: ServingOptions
-    log: LogSettings
+    log: dict[str, Any]
+    """The arguments of `set_up_logging`."""
     remarks: tuple[str, ...]
     """Remarks for the start on flags and fields without effect."""
 
@@ -145,12 +127,12 @@ def _with_affinity_weight(config: SchedulerConfiguration, weight: int) -> Schedu
     return replace(config, profiles=profiles)
 
 
-def _policy_config_map(flags: FlagValues) -> PolicyConfigMap | None:
+def _policy_config_map(flags: FlagValues) -> tuple[str, str] | None:
     name = flags.text("policy-configmap")
     prefers_file = flags.is_on("use-legacy-policy-config") and flags.text("policy-config-file")
     if not name or prefers_file:
         return None
-    return PolicyConfigMap(flags.text("policy-configmap-namespace"), name)
+    return flags.text("policy-configmap-namespace"), name
 
 
 def _with_client(config: SchedulerConfiguration, flags: FlagValues) -> SchedulerConfiguration:
@@ -291,7 +273,7 @@ def _named_certificates(flags: FlagValues) -> tuple[tuple[Path, Path, tuple[str,
     return tuple(found)
 
 
-def _log(flags: FlagValues) -> LogSettings:
+def _log(flags: FlagValues) -> dict[str, Any]:
     modules: dict[str, int] = {}
     for part in flags.parts("vmodule"):
         name, _, level = part.partition("=")
@@ -299,12 +281,12 @@ def _log(flags: FlagValues) -> LogSettings:
             raise InputError(f'--vmodule: expected NAME=NUMBER,...; got "{part}"')
         modules[name] = int(level)
     form = flags.one_of("logging-format", "text", "json")
-    return LogSettings(
-        verbosity=flags.number("v"),
-        as_json=form == "json",
-        is_split=flags.is_on(f"log-{form}-split-stream"),
-        modules=modules,
-    )
+    return {
+        "verbosity": flags.number("v"),
+        "as_json": form == "json",
+        "is_split": flags.is_on(f"log-{form}-split-stream"),
+        "modules": modules,
+    }
 
 
 def with_election(

@@ -28,17 +28,22 @@ def read_measured(
     """The use that the options name; None without any."""
     if not usage:
         return None
-    from ...manifests.measured_use import MeasuredUse, add_document, read_use
+    use, is_live = _read_files(usage)
+    if is_live:
+        from ...kube.live_metrics import read_live_metrics
+        from ...manifests.measured_use import add_document
+
+        server, tree = read_live_metrics(*chosen_cluster(kubeconfig, context))
+        add_document(use, tree, server)
+    return use
+
+
+def _read_files(usage: Sequence[str]) -> tuple[MeasuredUse, bool]:
+    """The use in files, and whether that of the cluster is wanted, too."""
+    from ...manifests.measured_use import MeasuredUse, read_use
 
     files = [text for text in usage if text != LIVE]
-    if len(files) == len(usage):
-        return read_use(files)
-    from ...kube.live_metrics import read_live_metrics
-
-    use = read_use(files) if files else MeasuredUse()
-    server, tree = read_live_metrics(*chosen_cluster(kubeconfig, context))
-    add_document(use, tree, server)
-    return use
+    return read_use(files) if files else MeasuredUse(), len(files) < len(usage)
 
 
 def page_use(usage: Sequence[str], connection: Connection | None = None) -> ReadUse | None:
@@ -49,11 +54,10 @@ def page_use(usage: Sequence[str], connection: Connection | None = None) -> Read
     if not usage:
         return None
     from ...errors import InputError
-    from ...manifests.measured_use import MeasuredUse, add_document, read_use
+    from ...manifests.measured_use import MeasuredUse, add_document
 
-    files = [text for text in usage if text != LIVE]
-    of_files = read_use(files).by_pod() if files else {}
-    is_live = len(files) < len(usage)
+    found, is_live = _read_files(usage)
+    of_files = found.by_pod()
     if is_live and connection is None:
         raise InputError(
             f"--usage: expected a file; got {LIVE}: nothing runs here, and nothing is measured"

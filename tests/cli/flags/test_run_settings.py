@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.cli.flags.command import FlagValues
-from bayplan.cli.flags.run_settings import PolicyConfigMap, RunSettings, read_settings
+from bayplan.cli.flags.run_settings import RunSettings, read_settings
 from bayplan.config.plugin_args import InterPodAffinityArgs
 from bayplan.errors import BayplanError
 
@@ -37,7 +37,7 @@ def test_without_flags_everything_is_as_kube_scheduler_does_it() -> None:
     assert found.serving.port == 10259
     assert found.serving.access.always_allowed == ("/healthz", "/readyz", "/livez")
     assert found.config.pod_max_in_unschedulable_pods_s == 300
-    assert found.log.verbosity == 0
+    assert found.log["verbosity"] == 0
     assert found.remarks == ()
     assert found.serving.flags["kube-api-burst"] == "100"
 
@@ -94,10 +94,10 @@ def test_how_long_pods_stay_unschedulable() -> None:
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        pytest.param({"policy_configmap": "p"}, PolicyConfigMap("kube-system", "p"), id="alone"),
+        pytest.param({"policy_configmap": "p"}, ("kube-system", "p"), id="alone"),
         pytest.param(
             {"policy_configmap": "p", "policy_configmap_namespace": "n", "policy_config_file": "f"},
-            PolicyConfigMap("n", "p"),
+            ("n", "p"),
             id="before a file",
         ),
         pytest.param(
@@ -112,7 +112,7 @@ def test_how_long_pods_stay_unschedulable() -> None:
     ],
 )
 def test_which_policy_counts(
-    flags: dict[str, str], expected: PolicyConfigMap | None, tmp_path: Path
+    flags: dict[str, str], expected: tuple[str, str] | None, tmp_path: Path
 ) -> None:
     path = tmp_path / "f"
     path.write_text(json.dumps(POLICY))
@@ -171,8 +171,8 @@ def test_the_log_and_the_certificates() -> None:
         tls_sni_cert_key="a.crt,a.key:x.example,y.example,b.crt,b.key",
     )
 
-    assert (found.log.verbosity, found.log.as_json, found.log.is_split) == (4, True, True)
-    assert found.log.modules == {"cycle": 10, "queue*": 3}
+    assert (found.log["verbosity"], found.log["as_json"], found.log["is_split"]) == (4, True, True)
+    assert found.log["modules"] == {"cycle": 10, "queue*": 3}
     assert found.serving.tls is not None
     assert found.serving.tls.by_name == (
         (Path("a.crt"), Path("a.key"), ("x.example", "y.example")),
