@@ -218,7 +218,7 @@ def _draw_comparison(result: Comparison, axes: Any) -> None:
 def _draw_sweep(result: SweepResults, axes: Any) -> None:
     """The first measure of the sweep by scheduler: means over the seeds with 95 % intervals, a colour per input."""
     names = result.shown_measures()
-    groups = [line.group for line in result.summary()]
+    groups = result.summary()
     labels = list(dict.fromkeys(group.run.scheduler for group in groups))
     inputs = list(dict.fromkeys(group.run.input_label for group in groups))
     for i, label in enumerate(inputs if names else ()):

@@ -154,6 +154,14 @@ class MetricRegistry:
         """Expose a new histogram."""
         return self.add(HistogramFamily(name, help, bounds))
 
+    def read_gauge(self, name: str, help: str) -> ReadGauge:
+        """Expose a new gauge that is maintained elsewhere."""
+        return self.add(ReadGauge(name, help))
+
+    def read_counter(self, name: str, help: str, source: Source = dict) -> ReadCounter:
+        """Expose a new counter that is maintained elsewhere."""
+        return self.add(ReadCounter(name, help, source=source))
+
     def counter(self, name: str, help: str) -> CounterFamily:
         """Expose a new counter."""
         return self.add(CounterFamily(name, help))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
-from .families import MetricRegistry, ReadCounter
+from .families import MetricRegistry
 from .series import exponential_buckets
 
 BY_POD, BY_POD_GROUP = "pod", "podgroup"
@@ -74,12 +74,10 @@ class PlacementMetrics:
             "scheduler_generated_placements_total{profile}",
             "Placements that were proposed for pod groups.",
         )
-        metrics.add(
-            ReadCounter(
-                "scheduler_placement_evaluations_total{result,profile}",
-                "Placements on which pod groups were tried, by whether they fit.",
-                source=lambda: self.duration.counts(),
-            )
+        metrics.read_counter(
+            "scheduler_placement_evaluations_total{result,profile}",
+            "Placements on which pod groups were tried, by whether they fit.",
+            source=lambda: self.duration.counts(),
         )
         self.duration = metrics.histogram(
             "scheduler_placement_evaluation_duration_seconds{result,profile}",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from .families import GaugeFamily, HistogramFamily, MetricRegistry, ReadCounter
+from .families import GaugeFamily, HistogramFamily, MetricRegistry
 from .series import Histogram, Tally, exponential_buckets
 from .times import (
     ATTEMPTS,
@@ -70,13 +70,11 @@ class AttemptMetrics(MetricRegistry):
         self._add_plugins()
 
     def _add_attempts(self) -> None:
-        self.schedule_attempts = self.add(
-            ReadCounter(
-                "scheduler_schedule_attempts_total{result,profile}",
-                "Attempts to schedule a pod, by result. 'unschedulable': no node can take the pod; "
-                "'error': the scheduler, or what it depends on, failed.",
-                source=lambda: self.attempt_duration.counts(),
-            )
+        self.schedule_attempts = self.read_counter(
+            "scheduler_schedule_attempts_total{result,profile}",
+            "Attempts to schedule a pod, by result. 'unschedulable': no node can take the pod; "
+            "'error': the scheduler, or what it depends on, failed.",
+            source=lambda: self.attempt_duration.counts(),
         )
         self.attempt_duration = self.histogram(
             "scheduler_scheduling_attempt_duration_seconds{result,profile}",

@@ -20,8 +20,6 @@ from time import perf_counter
 
 from ..stamped_cache import NOTHING, read_counts
 from .families import (
-    ReadCounter,
-    ReadGauge,
     Values,
 )
 from .group_metrics import PlacementMetrics, PreemptionMetrics
@@ -138,12 +136,10 @@ class SchedulerMetrics(AttemptMetrics):
             "Time of a cycle of a pod group, from the queue to the result.",
             ATTEMPT_S,
         )
-        self.group_attempts = self.add(
-            ReadCounter(
-                "scheduler_podgroup_schedule_attempts_total{result,profile}",
-                "Cycles of pod groups, by result. 'waiting_on_preemption': the group fits once its victims are gone.",
-                source=lambda: self.group_duration.counts(),
-            )
+        self.group_attempts = self.read_counter(
+            "scheduler_podgroup_schedule_attempts_total{result,profile}",
+            "Cycles of pod groups, by result. 'waiting_on_preemption': the group fits once its victims are gone.",
+            source=lambda: self.group_duration.counts(),
         )
         self.group_algorithm = self.histogram(
             "scheduler_podgroup_scheduling_algorithm_duration_seconds",
@@ -164,18 +160,14 @@ class SchedulerMetrics(AttemptMetrics):
             "Decisions for which the plugins were called one after the other, by reason.",
         )
         self._caches_before = read_counts()
-        self.add(
-            ReadCounter(
-                "bayplan_cache_events_total{cache,event}",
-                "Look-ups in caches of this process with an answer (hit) and without (miss), and drops.",
-                source=self._count_caches,
-            )
+        self.read_counter(
+            "bayplan_cache_events_total{cache,event}",
+            "Look-ups in caches of this process with an answer (hit) and without (miss), and drops.",
+            source=self._count_caches,
         )
-        self.unreadable_objects = self.add(
-            ReadCounter(
-                "bayplan_unreadable_objects_total{kind}",
-                "Fields of objects that could not be read: once per object and problem.",
-            )
+        self.unreadable_objects = self.read_counter(
+            "bayplan_unreadable_objects_total{kind}",
+            "Fields of objects that could not be read: once per object and problem.",
         )
 
     def _count_caches(self) -> dict[tuple[str, str], float]:
@@ -201,44 +193,34 @@ class SchedulerMetrics(AttemptMetrics):
             "Time to delete the victims of one pod, by result.",
             WAITING_S,
         )
-        self.add(
-            ReadCounter(
-                "scheduler_preemption_goroutines_execution_total{result}",
-                "Pods whose victims were deleted, by result.",
-                source=self.evictions.counts,
-            )
+        self.read_counter(
+            "scheduler_preemption_goroutines_execution_total{result}",
+            "Pods whose victims were deleted, by result.",
+            source=self.evictions.counts,
         )
 
     def _add_queue(self) -> None:
-        self.pending_pods = self.add(
-            ReadGauge(
-                "scheduler_pending_pods{queue}",
-                "Pending pods. 'active': ready; 'backoff': until the end of their backoff; "
-                "'unschedulable': after a failed attempt, until an event; 'gated': held by PreEnqueue.",
-            )
+        self.pending_pods = self.read_gauge(
+            "scheduler_pending_pods{queue}",
+            "Pending pods. 'active': ready; 'backoff': until the end of their backoff; "
+            "'unschedulable': after a failed attempt, until an event; 'gated': held by PreEnqueue.",
         )
-        self.incoming_pods = self.add(
-            ReadCounter(
-                "scheduler_queue_incoming_pods_total{queue,event}",
-                "Pods that entered a part of the queue, by event.",
-            )
+        self.incoming_pods = self.read_counter(
+            "scheduler_queue_incoming_pods_total{queue,event}",
+            "Pods that entered a part of the queue, by event.",
         )
-        self.unschedulable_pods = self.add(
-            ReadGauge(
-                "scheduler_unschedulable_pods{plugin,profile}",
-                "Pending pods that a plugin rejected. A pod counts once per plugin, so the sum is meaningless.",
-            )
+        self.unschedulable_pods = self.read_gauge(
+            "scheduler_unschedulable_pods{plugin,profile}",
+            "Pending pods that a plugin rejected. A pod counts once per plugin, so the sum is meaningless.",
         )
-        self.cache_size = self.add(
-            ReadGauge("scheduler_cache_size{type}", "Nodes, pods and assumed pods in the cache.")
+        self.cache_size = self.read_gauge(
+            "scheduler_cache_size{type}", "Nodes, pods and assumed pods in the cache."
         )
 
     def _add_events(self) -> None:
-        self.inflight_events = self.add(
-            ReadGauge(
-                "scheduler_inflight_events{event}",
-                "Events recorded for pods in flight; PodPopped counts those pods.",
-            )
+        self.inflight_events = self.read_gauge(
+            "scheduler_inflight_events{event}",
+            "Events recorded for pods in flight; PodPopped counts those pods.",
         )
         self.event_handling = self.histogram(
             "scheduler_event_handling_duration_seconds{event}",
@@ -268,11 +250,9 @@ class SchedulerMetrics(AttemptMetrics):
 
     def _add_batching(self) -> None:
         """Metrics of opportunistic batching, which has no counterpart: no attempt ever uses the hint of another."""
-        self.batch_attempts = self.add(
-            ReadCounter(
-                "scheduler_batch_attempts_total{profile,result}",
-                "Attempts that could have used a hint of an equal pod before them: none does here.",
-            )
+        self.batch_attempts = self.read_counter(
+            "scheduler_batch_attempts_total{profile,result}",
+            "Attempts that could have used a hint of an equal pod before them: none does here.",
         )
         self.counter(
             "scheduler_batch_cache_flushed_total{profile,reason}",

@@ -188,6 +188,7 @@ class SweepGroup:
 
     run: SweepRun
     """One of them."""
+    _first: SweepGroup | None = None
     failed: int = 0
     by_seed: dict[int, dict[str, float]] = field(default_factory=dict)
     """The measures of each run that did not fail."""
@@ -208,75 +209,67 @@ class SweepGroup:
             return None
         return Metric(name, tuple(self.by_seed[seed][name] for seed in chosen))
 
-    def difference(self, name: str, first: SweepGroup) -> PairedDifference | None:
-        """The difference of these runs from those of `first` with the same seeds; None when there are none."""
-        seeds = [seed for seed in self.by_seed if seed in first.by_seed]
-        mine, other = self.metric(name, seeds), first.metric(name, seeds)
-        if mine is None or other is None:
-            return None
-        return PairedDifference.of(mine, other, not other_filters(self.filters, first.filters))
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryLine:
-    """One group, with the group of the first scheduler on the same input."""
-
-    group: SweepGroup
-    first: SweepGroup
+    @property
+    def first(self) -> SweepGroup:
+        """The group of the first scheduler on the same input."""
+        return self._first or self
 
     @property
     def other_filters(self) -> str:
         """The filters in which it differs from the first, in words; empty when it does not."""
-        return other_filters(self.group.filters, self.first.filters)
+        return other_filters(self.filters, self.first.filters)
+
+    def difference(self, name: str) -> PairedDifference | None:
+        """The difference of these runs from those of the first with the same seeds; None when there are none."""
+        seeds = [seed for seed in self.by_seed if seed in self.first.by_seed]
+        mine, other = self.metric(name, seeds), self.first.metric(name, seeds)
+        if mine is None or other is None:
+            return None
+        return PairedDifference.of(mine, other, not self.other_filters)
 
     def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
         """Plain data: the group and these measures."""
         metrics = []
         for name in names:
-            metric = self.group.metric(name)
+            metric, difference = self.metric(name), self.difference(name)
             if metric is not None:
-                difference = self.group.difference(name, self.first)
                 shown = None if difference is None else difference.to_dict()
                 metrics.append({**metric.to_dict(), "difference": shown})
-        group = self.group
-        named = {k: v for k, v in group.run.to_dict().items() if k not in NOT_SHARED}
-        runs = len(group.by_seed)
-        counts = {"runs": runs, "failed": group.failed, "filters": list(group.filters)}
         return {
-            **named,
-            "kubernetesVersion": group.release or None,
-            **counts,
+            **{k: v for k, v in self.run.to_dict().items() if k not in NOT_SHARED},
+            "kubernetesVersion": self.release or None,
+            "runs": len(self.by_seed),
+            "failed": self.failed,
+            "filters": list(self.filters),
             "metrics": metrics,
         }
 
 
-def summarize(entries: Iterable[SweepEntry]) -> list[SummaryLine]:
+def summarize(entries: Iterable[SweepEntry]) -> list[SweepGroup]:
     """The groups in the order of their first runs."""
     groups: dict[str, SweepGroup] = {}
     firsts: dict[str, SweepGroup] = {}
-    lines: dict[str, SummaryLine] = {}
     for run, result in entries:
         key = repr((run.input_group, run.configuration, run.values))
         if key not in groups:
-            groups[key] = SweepGroup(run)
-            first = firsts.setdefault(run.input_group, groups[key])
-            lines[key] = SummaryLine(groups[key], first)
+            groups[key] = SweepGroup(run, firsts.get(run.input_group))
+            firsts.setdefault(run.input_group, groups[key])
         if result.is_failed:
             groups[key].failed += 1
         else:
             groups[key].by_seed[run.seed] = result.measures
             groups[key].filters = result.filters
             groups[key].release = result.kubernetes_version
-    return list(lines.values())
+    return list(groups.values())
 
 
-def shown_measures(lines: Iterable[SummaryLine]) -> list[str]:
+def shown_measures(groups: Iterable[SweepGroup]) -> list[str]:
     """The measures that are shown if none are named: placed and pending pods, use and fragmentation per resource."""
-    return list(dict.fromkeys(_shown(lines)))
+    return list(dict.fromkeys(_shown(groups)))
 
 
-def _shown(lines: Iterable[SummaryLine]) -> Iterator[str]:
-    every = dict.fromkeys(name for line in lines for m in line.group.by_seed.values() for name in m)
+def _shown(groups: Iterable[SweepGroup]) -> Iterator[str]:
+    every = dict.fromkeys(name for group in groups for m in group.by_seed.values() for name in m)
     yield from (name for name in ALWAYS if name in every)
     for end in PER_RESOURCE:
         yield from (n for n in every if n.endswith(end) and not n.endswith(NOT_SHOWN))

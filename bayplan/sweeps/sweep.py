@@ -18,8 +18,8 @@ from .result_files import (
     JOURNAL,
     ResultTable,
     RunJournal,
-    SummaryLine,
     SweepEntry,
+    SweepGroup,
     shown_measures,
     summarize,
 )
@@ -54,7 +54,7 @@ class SweepResults(ShownAnswer):
     @property
     def release(self) -> str:
         """The kube-scheduler whose decisions these are; empty if there are several."""
-        releases = {line.group.release for line in self.summary()}
+        releases = {group.release for group in self.summary()}
         return releases.pop() if len(releases) == 1 else ""
 
     def rows(self) -> list[dict[str, Any]]:
@@ -62,7 +62,7 @@ class SweepResults(ShownAnswer):
         paths = varied_paths(self.runs)
         return [entry.row(paths) for entry in self.entries]
 
-    def summary(self) -> list[SummaryLine]:
+    def summary(self) -> list[SweepGroup]:
         """The results by input and scheduler, over the seeds."""
         return summarize(self.entries)
 
@@ -74,8 +74,7 @@ class SweepResults(ShownAnswer):
         """One row per input and scheduler: means over the seeds, with the margins of their 95 % intervals."""
         names, paths = self.shown_measures(), varied_paths(self.runs)
         rows = []
-        for line in self.summary():
-            group = line.group
+        for group in self.summary():
             row = {**group.columns(paths), "kubernetesVersion": group.release or None}
             row |= {"runs": len(group.by_seed), "failed": group.failed}
             for name in names:
@@ -108,7 +107,7 @@ class SweepResults(ShownAnswer):
             "done": len(self.entries) - len(self.failed),
             "failed": len(self.failed),
             "reused": self.reused,
-            "summary": [line.to_dict(names) for line in self.summary()],
+            "summary": [group.to_dict(names) for group in self.summary()],
             "runs": [entry.to_dict() for entry in self.entries],
         }
 

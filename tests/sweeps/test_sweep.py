@@ -280,7 +280,7 @@ def test_frames_and_documents(folder: Path, sweep_tree: dict[str, Any]) -> None:
     document = results.to_dict()
     assert document["summary"][1]["values"] == {"args.Chosen.node": "a"}
     assert document["runs"][0]["measures"]["placed"] == 3
-    difference = results.summary()[1].group.difference("emptyNodes", results.summary()[0].group)
+    difference = results.summary()[1].difference("emptyNodes")
     assert difference is not None
     assert difference.is_significant
 
@@ -429,7 +429,7 @@ def test_a_picture_has_the_mean_and_interval_of_each_scheduler(
     labels = [text.get_text() for text in axes.get_xticklabels()]
     assert labels == ["default", "chosen args.Chosen.node=a", "chosen args.Chosen.node=b"]
     (drawn,) = axes.containers
-    means = [line.group.metric("emptyNodes") for line in results.summary()]
+    means = [line.metric("emptyNodes") for line in results.summary()]
     assert drawn[0].get_ydata().tolist() == [metric.mean for metric in means if metric]
     assert axes.get_ylabel() == "nodes left empty"
 

@@ -21,35 +21,35 @@ MAX_FAILED = 10
 
 def render_results(console: Console, results: SweepResults) -> None:
     """Print the summary, and the first failures."""
-    lines, names = results.summary(), results.shown_measures()
+    groups, names = results.summary(), results.shown_measures()
     paths = varied_paths(results.runs)
-    releases = {line.group.release for line in lines}
+    releases = {group.release for group in groups}
     named = [
-        {**line.group.columns(paths), "release": line.group.release or None}
+        {**group.columns(paths), "release": group.release or None}
         if releases - {DEFAULT_RELEASE.patch}
-        else line.group.columns(paths)
-        for line in lines
+        else group.columns(paths)
+        for group in groups
     ]
     columns = _used(named)
     titles = [titled(measure_of(name)) for name in names]
     heads = [_head(name) for name in columns]
     table = Listing((*heads, "RUNS", *titles), right=("RUNS", *titles))
     is_marked = False
-    for line, row in zip(lines, named, strict=True):
+    for group, row in zip(groups, named, strict=True):
         cells = []
         for name in names:
-            metric, difference = line.group.metric(name), line.group.difference(name, line.first)
+            metric, difference = group.metric(name), group.difference(name)
             mark = "" if difference is None else difference.mark
             is_marked = is_marked or mark == "*"
             cells.append("-" if metric is None else f"{shown_metric(metric)}{mark}")
-        table.add(*(_shown(row[name]) for name in columns), str(len(line.group.by_seed)), *cells)
+        table.add(*(_shown(row[name]) for name in columns), str(len(group.by_seed)), *cells)
     section(console, table, even_empty=True)
     if is_marked:
         text = (
             "* differs from the first of its input: 95 % interval of the differences, seed by seed"
         )
         say(console, text, "dim")
-    others = {(line.group.run.configuration, line.other_filters): line.first for line in lines}
+    others = {(group.run.configuration, group.other_filters): group.first for group in groups}
     for (name, text), first in others.items():
         if text:
             show_other_filters(console, name, first.run.configuration, text)
