@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
@@ -54,169 +55,94 @@ class Measure(msgspec.Struct, frozen=True):
         }
 
 
-COUNT, SHARE, SECONDS = MeasureUnit.COUNT, MeasureUnit.SHARE, MeasureUnit.SECONDS
-RATIO, AMOUNT, PRICE = MeasureUnit.RATIO, MeasureUnit.AMOUNT, MeasureUnit.PRICE
+_OF_A_RUN = """
+placed | pods placed | count | higher | Pods of the run that got a node.
+pending | pods pending | count | lower | Pods without a node at the end.
+preempted | pods preempted | count | lower | Pods that were removed for others.
+emptyNodes | nodes left empty | count | - | Nodes with daemons and static pods only.
+nodesUsed | nodes used | count | - | Nodes with other pods at the end.
+peakNodesUsed | most nodes used | count | - | The most nodes in use at one time.
+attempts | scheduling attempts | count | lower | Attempts to place the pods of the run.
+fragmentation | fragmentation | share | lower | Share of the free room that a typical pod cannot use because it is
+  split over nodes.
+podGroupsStarted | pod groups started | count | higher | Pod groups with enough members placed.
+podGroupsWaiting | pod groups waiting | count | lower | The other pod groups.
+podGroupMeanLatency | mean time to start a group | seconds | lower | Time from the creation of the last member until
+  enough had a node, on average.
+podGroupMaxLatency | longest time to start a group | seconds | lower | The longest such time.
+domainFragmentation | fragmentation by domain | share | lower | Share of the gangs for which there is room in all
+  domains together, but in none of them.
+cost | cost | price | lower | The price of all nodes of pools for the time they existed.
+meanCostPerHour | cost per hour | price | lower | The same, divided by the hours.
+peakCostPerHour | highest cost per hour | price | lower | The highest price at one time.
+peakPoolNodes | most nodes of pools | count | - | The most that existed at one time.
+nodesLaunched | nodes launched | count | - | Nodes that the autoscaler launched.
+nodesRemoved | nodes removed | count | - | Nodes of pools that are gone at the end.
+scalingEvictions | pods evicted | count | lower | Pods whose node was taken away.
+unplaceablePods | pods that fit no pool | count | lower | Pods that no node can run.
+secondsPerDecision | time per decision | seconds | lower | Time of the run on the wall clock per attempt.
+namespaceFairness | fairness to namespaces | ratio | higher | Jain's index of the dominant shares of namespaces, each
+  divided by what the namespace asked for.
+slowdownFairness | fairness of slowdowns | ratio | higher | Jain's index of the mean slowdowns of namespaces.
+maxDominantShare | largest dominant share | share | - | The largest dominant share of a namespace, as a mean over the
+  time.
+"""
+"""Name, title, unit, which direction is better, and meaning; an indented line goes on with the one above."""
 
-_FIXED = (
-    Measure("placed", "pods placed", COUNT, 1, "Pods of the run that got a node."),
-    Measure("pending", "pods pending", COUNT, -1, "Pods without a node at the end."),
-    Measure("preempted", "pods preempted", COUNT, -1, "Pods that were removed for others."),
-    Measure("emptyNodes", "nodes left empty", COUNT, 0, "Nodes with daemons and static pods only."),
-    Measure("nodesUsed", "nodes used", COUNT, 0, "Nodes with other pods at the end."),
-    Measure("peakNodesUsed", "most nodes used", COUNT, 0, "The most nodes in use at one time."),
-    Measure("attempts", "scheduling attempts", COUNT, -1, "Attempts to place the pods of the run."),
-    Measure(
-        "fragmentation",
-        "fragmentation",
-        SHARE,
-        -1,
-        "Share of the free room that a typical pod cannot use because it is split over nodes.",
-    ),
-    Measure(
-        "podGroupsStarted", "pod groups started", COUNT, 1, "Pod groups with enough members placed."
-    ),
-    Measure("podGroupsWaiting", "pod groups waiting", COUNT, -1, "The other pod groups."),
-    Measure(
-        "podGroupMeanLatency",
-        "mean time to start a group",
-        SECONDS,
-        -1,
-        "Time from the creation of the last member until enough had a node, on average.",
-    ),
-    Measure(
-        "podGroupMaxLatency", "longest time to start a group", SECONDS, -1, "The longest such time."
-    ),
-    Measure(
-        "domainFragmentation",
-        "fragmentation by domain",
-        SHARE,
-        -1,
-        "Share of the gangs for which there is room in all domains together, but in none of them.",
-    ),
-    Measure(
-        "cost", "cost", PRICE, -1, "The price of all nodes of pools for the time they existed."
-    ),
-    Measure("meanCostPerHour", "cost per hour", PRICE, -1, "The same, divided by the hours."),
-    Measure(
-        "peakCostPerHour", "highest cost per hour", PRICE, -1, "The highest price at one time."
-    ),
-    Measure("peakPoolNodes", "most nodes of pools", COUNT, 0, "The most that existed at one time."),
-    Measure("nodesLaunched", "nodes launched", COUNT, 0, "Nodes that the autoscaler launched."),
-    Measure("nodesRemoved", "nodes removed", COUNT, 0, "Nodes of pools that are gone at the end."),
-    Measure("scalingEvictions", "pods evicted", COUNT, -1, "Pods whose node was taken away."),
-    Measure("unplaceablePods", "pods that fit no pool", COUNT, -1, "Pods that no node can run."),
-    Measure(
-        "secondsPerDecision",
-        "time per decision",
-        SECONDS,
-        -1,
-        "Time of the run on the wall clock per attempt.",
-        is_repeatable=False,
-        is_comparable=True,
-    ),
-    Measure(
-        "namespaceFairness",
-        "fairness to namespaces",
-        RATIO,
-        1,
-        "Jain's index of the dominant shares of namespaces, each divided by what the namespace asked for.",
-    ),
-    Measure(
-        "slowdownFairness",
-        "fairness of slowdowns",
-        RATIO,
-        1,
-        "Jain's index of the mean slowdowns of namespaces.",
-    ),
-    Measure(
-        "maxDominantShare",
-        "largest dominant share",
-        SHARE,
-        0,
-        "The largest dominant share of a namespace, as a mean over the time.",
-    ),
+_OF_A_RESOURCE = """
+Allocated | {} allocated | amount | higher | Requested by pods on nodes at the end.
+Utilisation | {} in use | share | higher | Share of what all nodes offer that pods on nodes request, at the end.
+MeanUtilisation | mean of {} in use | share | higher | The same, as a mean over the time.
+PeakUtilisation | peak of {} in use | share | - | The same, at its highest.
+Requested | {} requested | share | - | Share of what all nodes offer that all pods request, on nodes and pending, at
+  the end.
+PeakRequested | peak of {} requested | share | - | The same, at its highest.
+Overpromised | {} over-promised | share | lower | Share of what all nodes offer that pods on nodes were promised, but
+  that no single GPU has, at the end.
+OverpromisedNodes | nodes with over-promised {} | count | lower | Nodes with pods whose shares do not fit on their
+  GPUs, at the end.
+Delivered | {} delivered | share | higher | Share in use at the end, without the over-promised part.
+AtFullDemand | {} in use at full demand | share | higher | Share in use when pods have arrived that request 100 % of
+  what all nodes offer, rounded to whole percent.
+Spread | spread of {} | share | - | Standard deviation of the share in use by node.
+Fragmentation | {} fragmentation | share | lower | Share of the free amount that a task of the workload is expected to
+  be unable to use.
+Usable | {} free and usable | share | higher | Share of what all nodes offer that is free and not lost to
+  fragmentation.
+"""
+"""The same of a resource, whose name is before that of the measure and in the title."""
+
+_NOT_REPEATABLE = frozenset({"secondsPerDecision"})
+_COMPARABLE = frozenset(
+    {
+        *("secondsPerDecision", "Requested", "PeakRequested"),
+        *("Overpromised", "OverpromisedNodes", "Delivered"),
+    }
 )
+
 _STATISTICS = {"mean": "mean", "p50": "median", "p95": "95th percentile", "p99": "99th percentile"}
 _STATISTICS["max"] = "longest"
+SECONDS, RATIO = MeasureUnit.SECONDS, MeasureUnit.RATIO
 _SPREAD_OVER_PODS = (
     ("Latency", "latency", SECONDS, "time from a pod's creation until it had a node"),
     ("Slowdown", "slowdown", RATIO, "time from creation to end divided by the time it ran"),
     ("JobCompletion", "job completion time", SECONDS, "time from a job's creation to its end"),
 )
-_OF_A_RESOURCE = (
-    Measure("Allocated", "{} allocated", AMOUNT, 1, "Requested by pods on nodes at the end."),
-    Measure(
-        "Utilisation",
-        "{} in use",
-        SHARE,
-        1,
-        "Share of what all nodes offer that pods on nodes request, at the end.",
-    ),
-    Measure("MeanUtilisation", "mean of {} in use", SHARE, 1, "The same, as a mean over the time."),
-    Measure("PeakUtilisation", "peak of {} in use", SHARE, 0, "The same, at its highest."),
-    Measure(
-        "Requested",
-        "{} requested",
-        SHARE,
-        0,
-        "Share of what all nodes offer that all pods request, on nodes and pending, at the end.",
-        is_comparable=True,
-    ),
-    Measure(
-        "PeakRequested",
-        "peak of {} requested",
-        SHARE,
-        0,
-        "The same, at its highest.",
-        is_comparable=True,
-    ),
-    Measure(
-        "Overpromised",
-        "{} over-promised",
-        SHARE,
-        -1,
-        "Share of what all nodes offer that pods on nodes were promised, but that no single GPU has, at the end.",
-        is_comparable=True,
-    ),
-    Measure(
-        "OverpromisedNodes",
-        "nodes with over-promised {}",
-        COUNT,
-        -1,
-        "Nodes with pods whose shares do not fit on their GPUs, at the end.",
-        is_comparable=True,
-    ),
-    Measure(
-        "Delivered",
-        "{} delivered",
-        SHARE,
-        1,
-        "Share in use at the end, without the over-promised part.",
-        is_comparable=True,
-    ),
-    Measure(
-        "AtFullDemand",
-        "{} in use at full demand",
-        SHARE,
-        1,
-        "Share in use when pods have arrived that request 100 % of what all nodes offer, rounded to whole percent.",
-    ),
-    Measure("Spread", "spread of {}", SHARE, 0, "Standard deviation of the share in use by node."),
-    Measure(
-        "Fragmentation",
-        "{} fragmentation",
-        SHARE,
-        -1,
-        "Share of the free amount that a task of the workload is expected to be unable to use.",
-    ),
-    Measure(
-        "Usable",
-        "{} free and usable",
-        SHARE,
-        1,
-        "Share of what all nodes offer that is free and not lost to fragmentation.",
-    ),
-)
+
+
+def _parsed(table: str) -> Iterator[Measure]:
+    """The measures of a table."""
+    for line in table.strip().replace("\n  ", " ").splitlines():
+        name, title, unit, better, doc = line.split(" | ")
+        yield Measure(
+            name,
+            title,
+            MeasureUnit(unit),
+            {"higher": 1, "lower": -1}.get(better, 0),
+            doc,
+            is_repeatable=name not in _NOT_REPEATABLE,
+            is_comparable=name in _COMPARABLE,
+        )
 
 
 def _over_pods() -> list[Measure]:
@@ -228,9 +154,9 @@ def _over_pods() -> list[Measure]:
     ]
 
 
-MEASURES: dict[str, Measure] = {each.name: each for each in (*_FIXED, *_over_pods())}
+MEASURES: dict[str, Measure] = {each.name: each for each in (*_parsed(_OF_A_RUN), *_over_pods())}
 """The measures that have one value per run."""
-RESOURCE_MEASURES: dict[str, Measure] = {each.name: each for each in _OF_A_RESOURCE}
+RESOURCE_MEASURES: dict[str, Measure] = {each.name: each for each in _parsed(_OF_A_RESOURCE)}
 """The measures that have a value per resource, by the end of their names: `cpuUtilisation`."""
 
 
