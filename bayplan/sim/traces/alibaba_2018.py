@@ -33,66 +33,25 @@ STOPPED = "stopped"
 
 MACHINES = TraceTable(
     "machine_meta",
-    (
-        "machine_id",
-        "time_stamp",
-        "failure_domain_1",
-        "failure_domain_2",
-        "cpu_num",
-        "mem_size",
-        "status",
-    ),
+    "machine_id,time_stamp,failure_domain_1,failure_domain_2,cpu_num,mem_size,status",
     "machines; the first line of each counts",
 )
 CONTAINERS = TraceTable(
     "container_meta",
-    (
-        "container_id",
-        "machine_id",
-        "time_stamp",
-        "app_du",
-        "status",
-        "cpu_request",
-        "cpu_limit",
-        "mem_size",
-    ),
+    "container_id,machine_id,time_stamp,app_du,status,cpu_request,cpu_limit,mem_size",
     "containers of services",
     is_optional=True,
 )
 TASKS = TraceTable(
     "batch_task",
-    (
-        "task_name",
-        "instance_num",
-        "job_name",
-        "task_type",
-        "status",
-        "start_time",
-        "end_time",
-        "plan_cpu",
-        "plan_mem",
-    ),
+    "task_name,instance_num,job_name,task_type,status,start_time,end_time,plan_cpu,plan_mem",
     "tasks of batch jobs, with what their instances request",
     is_optional=True,
 )
 INSTANCES = TraceTable(
     "batch_instance",
-    (
-        "instance_name",
-        "task_name",
-        "job_name",
-        "task_type",
-        "status",
-        "start_time",
-        "end_time",
-        "machine_id",
-        "seq_no",
-        "total_seq_no",
-        "cpu_avg",
-        "cpu_max",
-        "mem_avg",
-        "mem_max",
-    ),
+    "instance_name,task_name,job_name,task_type,status,start_time,end_time,machine_id,seq_no,"
+    "total_seq_no,cpu_avg,cpu_max,mem_avg,mem_max",
     "instances of batch tasks, each with its own times (with --instances)",
     is_optional=True,
 )

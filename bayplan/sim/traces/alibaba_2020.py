@@ -31,49 +31,28 @@ CPU_ONLY = "CPU"
 
 MACHINES = TraceTable(
     "pai_machine_spec",
-    ("machine", "gpu_type", "cap_cpu", "cap_mem", "cap_gpu"),
+    "machine,gpu_type,cap_cpu,cap_mem,cap_gpu",
     "machines",
 )
 JOBS = TraceTable(
     "pai_job_table",
-    ("job_name", "inst_id", "user", "status", "start_time", "end_time"),
+    "job_name,inst_id,user,status,start_time,end_time",
     "jobs, with the time of their submission",
 )
 TASKS = TraceTable(
     "pai_task_table",
-    (
-        "job_name",
-        "task_name",
-        "inst_num",
-        "status",
-        "start_time",
-        "end_time",
-        "plan_cpu",
-        "plan_mem",
-        "plan_gpu",
-        "gpu_type",
-    ),
+    "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type",
     "tasks of jobs, with what their instances request",
 )
 INSTANCES = TraceTable(
     "pai_instance_table",
-    (
-        "job_name",
-        "task_name",
-        "inst_name",
-        "worker_name",
-        "inst_id",
-        "status",
-        "start_time",
-        "end_time",
-        "machine",
-    ),
+    "job_name,task_name,inst_name,worker_name,inst_id,status,start_time,end_time,machine",
     "instances of tasks, each with its own times (with --instances)",
     is_optional=True,
 )
 TAGS = TraceTable(
     "pai_group_tag_table",
-    ("inst_id", "user", "gpu_type_spec", "group", "workload"),
+    "inst_id,user,gpu_type_spec,group,workload",
     "the type of GPU that a job requires",
     is_optional=True,
 )

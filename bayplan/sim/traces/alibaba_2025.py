@@ -38,25 +38,9 @@ SHAPES = (
 
 INSTANCES = TraceTable(
     "disaggregated_DLRM_trace",
-    (
-        "instance_sn",
-        "role",
-        "app_name",
-        "cpu_request",
-        "cpu_limit",
-        "gpu_request",
-        "gpu_limit",
-        "rdma_request",
-        "rdma_limit",
-        "memory_request",
-        "memory_limit",
-        "disk_request",
-        "disk_limit",
-        "max_instance_per_node",
-        "creation_time",
-        "scheduled_time",
-        "deletion_time",
-    ),
+    "instance_sn,role,app_name,cpu_request,cpu_limit,gpu_request,gpu_limit,rdma_request,"
+    "rdma_limit,memory_request,memory_limit,disk_request,disk_limit,max_instance_per_node,"
+    "creation_time,scheduled_time,deletion_time",
     "instances of inference services",
 )
 FORMAT = TraceFormat(

@@ -29,22 +29,13 @@ PRIORITIES = {"HP": 1, "Spot": 0}
 
 NODES = TraceTable(
     "node_info_df",
-    ("gpu_model", "gpu_capacity_num", "cpu_num", "node_name"),
+    "gpu_model,gpu_capacity_num,cpu_num,node_name",
     "nodes",
 )
 JOBS = TraceTable(
     "job_info_df",
-    (
-        "job_name",
-        "organization",
-        "gpu_model",
-        "cpu_request",
-        "gpu_request",
-        "worker_num",
-        "submit_time",
-        "duration",
-        "job_type",
-    ),
+    "job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,"
+    "job_type",
     "jobs",
     is_optional=True,
 )

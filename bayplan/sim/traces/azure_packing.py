@@ -34,13 +34,13 @@ PRIORITIES = {0: 1, 1: 0}
 
 VMS = TraceTable(
     "vm",
-    ("vmId", "tenantId", "vmTypeId", "priority", "starttime", "endtime"),
+    "vmId,tenantId,vmTypeId,priority,starttime,endtime",
     "requests for virtual machines",
     needed=("vmId", "vmTypeId", "starttime", "endtime"),
 )
 TYPES = TraceTable(
     "vmType",
-    ("id", "vmTypeId", "machineId", "core", "memory", "hdd", "ssd", "nic"),
+    "id,vmTypeId,machineId,core,memory,hdd,ssd,nic",
     "what a type of virtual machine uses of a type of machine",
     needed=("vmTypeId", "machineId", "core", "memory"),
 )

@@ -24,19 +24,8 @@ OPEN_BUCKETS = {">24": 30.0, ">64": 70.0}
 
 VMS = TraceTable(
     "vmtable",
-    (
-        "vmid",
-        "subscriptionid",
-        "deploymentid",
-        "vmcreated",
-        "vmdeleted",
-        "maxcpu",
-        "avgcpu",
-        "p95maxcpu",
-        "vmcategory",
-        "vmcorecount",
-        "vmmemory",
-    ),
+    "vmid,subscriptionid,deploymentid,vmcreated,vmdeleted,maxcpu,avgcpu,p95maxcpu,vmcategory,"
+    "vmcorecount,vmmemory",
     "virtual machines",
 )
 FORMAT = TraceFormat(

@@ -62,12 +62,12 @@ ENDS = frozenset({4, 5, 6, 7, 8})
 
 INSTANCES = TraceTable(
     "instance_events",
-    ("time", "type", "collection_id", "instance_index"),
+    "time,type,collection_id,instance_index",
     "what happened to tasks and alloc instances",
 )
 COLLECTIONS = TraceTable(
     "collection_events",
-    ("time", "type", "collection_id"),
+    "time,type,collection_id",
     "jobs and alloc sets, with limits of instances per machine and per switch",
     is_optional=True,
 )

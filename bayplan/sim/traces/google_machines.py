@@ -42,12 +42,12 @@ RELATIONS = {
 
 MACHINES = TraceTable(
     "machine_events",
-    ("time", "machine_id", "type"),
+    "time,machine_id,type",
     "machines: their capacity, switch and platform",
 )
 ATTRIBUTES = TraceTable(
     "machine_attributes",
-    ("time", "machine_id", "name"),
+    "time,machine_id,name",
     "attributes of machines; without it, constraints of tasks are left out",
     is_optional=True,
 )

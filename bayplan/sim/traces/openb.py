@@ -22,29 +22,21 @@ QOS = "bayplan.dev/qos"
 MANY_PODS = "1001"
 """Pods that a node takes in the FGD paper's experiments: never the limit of a node."""
 
-NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
-NEEDED_OF_PODS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
-"""The columns that every table of pods has; multigpu20 to multigpu50 have no others."""
-POD_COLUMNS = (
-    *NEEDED_OF_PODS,
-    "gpu_spec",
-    "qos",
-    "creation_time",
-    "deletion_time",
-    "scheduled_time",
+NODES = TraceTable("openb_node_list_gpu_node", "sn,cpu_milli,memory_mib,gpu,model", "nodes")
+PODS = TraceTable(
+    "openb_pod_list_default",
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,"
+    "creation_time,deletion_time,scheduled_time",
+    "pods, or a variant",
+    # The tables multigpu20 to multigpu50 have no others.
+    needed=("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"),
 )
-NODE_FILE = "openb_node_list_gpu_node.csv"
-POD_FILE = "openb_pod_list_default.csv"
+NODE_FILE, POD_FILE = f"{NODES.name}.csv", f"{PODS.name}.csv"
 FORMAT = TraceFormat(
     "openb",
     "a GPU cluster with 1,213 nodes and 6,212 GPUs, 2023",
     "alibaba/clusterdata, cluster-trace-gpu-v2023/README.md",
-    (
-        TraceTable(NODE_FILE.removesuffix(".csv"), NODE_COLUMNS, "nodes"),
-        TraceTable(
-            POD_FILE.removesuffix(".csv"), POD_COLUMNS, "pods, or a variant", needed=NEEDED_OF_PODS
-        ),
-    ),
+    (NODES, PODS),
 )
 
 
@@ -69,10 +61,10 @@ class OpenbTrace:
             yield from self._shuffled(1.0 if demand is None else demand, random.Random(seed))
             return
         gpus = 0
-        for row in read_rows(self.nodes_file, NODE_COLUMNS):
+        for row in read_rows(self.nodes_file, NODES.columns):
             gpus += row.number("gpu")
             yield _node(row)
-        pods = list(read_rows(self.pods_file, NEEDED_OF_PODS))
+        pods = list(read_rows(self.pods_file, PODS.needed))
         if demand is None:
             for row in pods:
                 yield _pod(row, row.text("name"), _times(row))
@@ -80,12 +72,12 @@ class OpenbTrace:
         yield from _drawn(self.pods_file, pods, round(gpus * 1000 * demand), seed)
 
     def _shuffled(self, demand: float, draw: random.Random) -> Iterator[Manifest]:
-        nodes = list(read_rows(self.nodes_file, NODE_COLUMNS))
+        nodes = list(read_rows(self.nodes_file, NODES.columns))
         places = list(range(len(nodes)))
         draw.shuffle(places)
         for place, row in zip(places, nodes, strict=True):
             yield _node(row, f"{place:04}-{row.text('sn')}", MANY_PODS)
-        pods = list(read_rows(self.pods_file, NEEDED_OF_PODS))
+        pods = list(read_rows(self.pods_file, PODS.needed))
         wanted = demand * sum(1000 * row.number("gpu") for row in nodes)
         _check_gpus(self.pods_file, pods)
         asked = 0

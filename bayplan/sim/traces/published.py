@@ -23,11 +23,17 @@ class TraceTable:
 
     name: str
     """Its file without the ending."""
-    columns: tuple[str, ...]
+    header: str
+    """Its columns, as the first line of a file names them."""
     about: str
     is_optional: bool = False
     needed: tuple[str, ...] = ()
     """The columns that must be there when the first line names them; empty: all."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its columns, in order."""
+        return tuple(self.header.split(","))
 
     def find(self, folder: Path) -> Path | None:
         """The file of the table in `folder`; None when there is none."""
