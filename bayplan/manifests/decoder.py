@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,7 +16,7 @@ from ..errors import DecodeError
 from ..yaml_tree import RepeatedKey, UndefinedAliasError, YamlError, iter_trees
 from .bay_format import is_bay
 from .bay_objects import iter_bay_objects
-from .field_check import MisfitField, unknown_in_document, unknown_in_items
+from .field_check import ITEMS, MisfitField, unknown_in_document, unknown_in_items
 from .foreign_documents import helm_fault, is_kustomization, kustomize, nameless_fault
 from .object_check import InvalidObject
 from .pieces import (
@@ -47,51 +47,17 @@ _COMMA = re.compile(rb"\s*,")
 _JSON_START = re.compile(rb"\s*[{\[]\s*[\"{\[]")
 
 
-class FoundObject(NamedTuple):
-    """An object, its document and item (-1: none), and the position in the text."""
+class Found(NamedTuple):
+    """A part of a text, its document and item (-1: none), and the position in the text.
 
-    obj: object
+    The content is an object, consecutive objects of a list from `item` on, an unknown field, an object that
+    kube-apiserver refuses, or a note about the text of the document.
+    """
+
+    content: object
     document: int
     item: int
     position: int
-
-
-class FoundItems(NamedTuple):
-    """Consecutive objects of a list, their document, the number of the first, and the position in the text."""
-
-    objects: list[object]
-    document: int
-    first_item: int
-    position: int
-
-
-class FoundMisfit(NamedTuple):
-    """An unknown field, the document and the item (-1: none) of its object, and the position in the text."""
-
-    misfit: MisfitField
-    document: int
-    item: int
-    position: int
-
-
-class FoundInvalid(NamedTuple):
-    """An object that kube-apiserver refuses, its document and item (-1: none), and the position in the text."""
-
-    invalid: InvalidObject
-    document: int
-    item: int
-    position: int
-
-
-class FoundNote(NamedTuple):
-    """A note about the text of a document, and the position in the text."""
-
-    note: str
-    document: int
-    position: int
-
-
-Found: TypeAlias = FoundObject | FoundItems | FoundMisfit | FoundInvalid | FoundNote
 
 
 class NotInPiecesError(Exception):
@@ -106,7 +72,6 @@ class _Head(msgspec.Struct, frozen=True, rename="camel"):
 
 
 _HEADS = msgspec.json.Decoder(_Head)
-_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def iter_source(source: Source, in_pieces: bool) -> Iterator[Found]:
@@ -126,10 +91,10 @@ def iter_source(source: Source, in_pieces: bool) -> Iterator[Found]:
         yield from _iter_yaml(source)
 
 
-def _iter_bay(source: Source) -> Iterator[FoundItems]:
+def _iter_bay(source: Source) -> Iterator[Found]:
     count = 0
     for objects, end in iter_bay_objects(source.data, source.name):
-        yield FoundItems(objects, 1, count, end)
+        yield Found(objects, 1, count, end)
         count += len(objects)
 
 
@@ -214,7 +179,7 @@ def _next_items(
 
 def _is_json(text: bytes) -> bool:
     try:
-        _ITEMS.decode(text)
+        ITEMS.decode(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     return True
@@ -228,18 +193,16 @@ def _found_items(
         whole = b"".join((b'{"kind":"', kind.encode(), b'","items":', text, b"}"))
         yield from _decode(source, whole, 1, first_item)
         return
-    yield FoundItems(objects, 1, first_item, 0)
+    yield Found(objects, 1, first_item, 0)
     if len(source.data) <= LONG_LIST or not all(map(_is_stored, objects)):
-        for misfit in unknown_in_items(text, kind):
-            yield FoundMisfit(misfit, 1, first_item + misfit.item, 0)
-        for invalid in source.check.in_items(text, kind):
-            yield FoundInvalid(invalid, 1, first_item + invalid.item, 0)
+        for fault in (*unknown_in_items(text, kind), *source.check.in_items(text, kind)):
+            yield Found(fault, 1, first_item + fault.item, 0)
 
 
 def _objects_in(found: Found) -> int:
-    if isinstance(found, FoundItems):
-        return len(found.objects)
-    return isinstance(found, FoundObject)
+    if isinstance(found.content, list):
+        return len(found.content)
+    return not isinstance(found.content, MisfitField | InvalidObject | str)
 
 
 def _iter_json_stream(source: Source, data: bytes) -> Iterator[Found]:
@@ -299,7 +262,7 @@ def _iter_yaml(source: Source) -> Iterator[Found]:
 
 def _notes(
     source: Source, repeated: list[RepeatedKey], document: int, start: int
-) -> Iterator[FoundNote]:
+) -> Iterator[Found]:
     """Yield a note for each key that was repeated in the text from `start` on, and clear the list."""
     own = [
         key for key in repeated if not key.is_merged
@@ -310,7 +273,7 @@ def _notes(
         text = (
             f'line {above + key.line}: the key "{key.path[-1]}" is there twice; the last one counts'
         )
-        yield FoundNote(f"{_place(source, document)}: {text}", document, start)
+        yield Found(f"{_place(source, document)}: {text}", document, -1, start)
 
 
 def _iter_yaml_items(source: Source, items: ItemList, document: int) -> Iterator[Found]:
@@ -332,7 +295,7 @@ def _iter_yaml_items(source: Source, items: ItemList, document: int) -> Iterator
         text = _encode({"kind": kind, "items": trees[0]})
         for found in _decode(source, text, document, count):
             yield found._replace(position=start)
-            count += isinstance(found, FoundObject)
+            count += _objects_in(found)
 
 
 def _parse(
@@ -351,9 +314,7 @@ def _parse(
         raise DecodeError(_place(source, document), str(moved)) from None
 
 
-def _decode_tree(
-    source: Source, tree: Any, document: int, position: int
-) -> Iterator[FoundObject | FoundMisfit | FoundInvalid]:
+def _decode_tree(source: Source, tree: Any, document: int, position: int) -> Iterator[Found]:
     if tree is None:
         return
     if not isinstance(tree, dict):
@@ -369,7 +330,7 @@ def _encode(tree: Any) -> bytes:
 
 def _decode(
     source: Source, text: bytes, document: int, first_item: int | None = None
-) -> Iterator[FoundObject | FoundMisfit | FoundInvalid]:
+) -> Iterator[Found]:
     """Yield the objects of one JSON document; `first_item` numbers them in a list that was cut."""
     is_list = first_item is not None or _is_list(text)
     item = first_item or 0
@@ -378,7 +339,7 @@ def _decode(
     try:
         for obj in iter_objects(text):
             _refuse_foreign(obj, source, b"" if is_list else text)
-            yield FoundObject(obj, document, item if is_list else -1, 0)
+            yield Found(obj, document, item if is_list else -1, 0)
             item += 1
             is_dump = is_dump and _is_stored(obj)
         if not is_dump:
@@ -398,14 +359,11 @@ def _decode(
 
 def _findings(
     source: Source, text: bytes, document: int, first_item: int | None
-) -> Iterator[FoundMisfit | FoundInvalid]:
+) -> Iterator[Found]:
     """Yield the unknown fields and the invalid objects of one JSON document; a list counts from `first_item`."""
-    for misfit in unknown_in_document(text):
-        item = -1 if first_item is None else first_item + misfit.item
-        yield FoundMisfit(misfit, document, item, 0)
-    for invalid in source.check.in_document(text):
-        item = -1 if first_item is None else first_item + invalid.item
-        yield FoundInvalid(invalid, document, item, 0)
+    for fault in (*unknown_in_document(text), *source.check.in_document(text)):
+        item = -1 if first_item is None else first_item + fault.item
+        yield Found(fault, document, item, 0)
 
 
 def _refuse_foreign(obj: object, source: Source, text: bytes) -> None:

@@ -48,14 +48,14 @@ class _Head(msgspec.Struct, frozen=True, rename="camel"):
     items: list[msgspec.Raw] | None = None
 
 
-_HEADS = msgspec.json.Decoder(_Head)
-_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+HEADS = msgspec.json.Decoder(_Head)
+ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def unknown_in_document(text: bytes) -> Iterator[MisfitField]:
     """The unknown fields of a JSON document, an object or a list."""
     if len(text) > WALKED_UP_TO:
-        head = _HEADS.decode(text)
+        head = HEADS.decode(text)
         if head.items is not None and head.kind.endswith("List"):
             yield from _unknown_in_raw(head.items, head.kind, head.api_version)
             return
@@ -71,7 +71,7 @@ def unknown_in_items(text: bytes, list_kind: str) -> Iterator[MisfitField]:
             pass  # one has an unknown field, or is of a kind that is not read
         else:
             return
-    yield from _unknown_in_raw(_ITEMS.decode(text), list_kind)
+    yield from _unknown_in_raw(ITEMS.decode(text), list_kind)
 
 
 def _unknown_in_raw(

@@ -23,19 +23,11 @@ from ..api.wire.kinds import KINDS, group_of
 from ..api.workloads import HorizontalPodAutoscaler
 from ..errors import DecodeError, InputError
 from . import stage_documents as _stage_documents  # noqa: F401 -- registers the kind PodStages
-from .decoder import (
-    FoundInvalid,
-    FoundItems,
-    FoundMisfit,
-    FoundNote,
-    FoundObject,
-    NotInPiecesError,
-    iter_source,
-)
+from .decoder import Found, NotInPiecesError, iter_source
 from .driven_autoscalers import DrivenAutoscalers
-from .field_check import unknown_text
+from .field_check import MisfitField, unknown_text
 from .foreign_documents import template_fault
-from .object_check import image_note
+from .object_check import InvalidObject, image_note
 from .sources import STDIN, Source, find_files, is_blank, open_source, total_size
 from .timeline import InputObject, Timeline
 
@@ -75,34 +67,26 @@ class ItemPlaces(NamedTuple):
         return ManifestPlace(self.source, self.document, next(found, -1))
 
 
-class UnknownFieldRemark(msgspec.Struct):
-    """A field that does not exist, where it is first, and in how many more places of the file."""
+FaultKey: TypeAlias = tuple[str, str, str]
+"""The file, the kind, and what is the same of equal faults."""
+
+
+class ManifestFault(msgspec.Struct):
+    """A fault of an object, where it is first, and in how many more places of the file, or of how many more objects."""
 
     place: ManifestPlace
     label: str
-    path: str
-    expected: str
+    problem: str
+    is_field: bool = False
+    """Whether it is a field that does not exist, rather than an object that kube-apiserver refuses."""
     others: int = 0
 
     def __str__(self) -> str:
-        fault = unknown_text(self.expected)
-        more = ""
-        if self.others:
-            more = f" (and in {self.others:,} more place{'s' if self.others > 1 else ''})"
-        return f"{self.place}: {self.label}: {self.path}: {fault}{more}"
-
-
-class InvalidRemark(msgspec.Struct):
-    """An object that kube-apiserver refuses, where it is, and the number of others refused for the same reason."""
-
-    place: ManifestPlace
-    label: str
-    reason: str
-    others: int = 0
-
-    def __str__(self) -> str:
-        more = f" (and {self.others:,} more)" if self.others else ""
-        return f"{self.place}: {self.label}: {self.reason}{more}"
+        number = f"{self.others:,} more"
+        more = f" (and {number})" if self.others else ""
+        if self.others and self.is_field:
+            more = f" (and in {number} place{'s' if self.others > 1 else ''})"
+        return f"{self.place}: {self.label}: {self.problem}{more}"
 
 
 class Manifests(msgspec.Struct):
@@ -113,15 +97,13 @@ class Manifests(msgspec.Struct):
     """By object; `place_at` has the place of a single one."""
     unused: Counter[str] = msgspec.field(default_factory=Counter)
     """Number of ignored objects per kind that does not affect scheduling."""
-    unknown: dict[tuple[str, str, str], UnknownFieldRemark] = msgspec.field(default_factory=dict)
+    unknown: dict[FaultKey, ManifestFault] = msgspec.field(default_factory=dict)
     """Fields that do not exist, by file, kind, and path without the numbers of list items."""
-    stored_unknown: dict[tuple[str, str, str], UnknownFieldRemark] = msgspec.field(
-        default_factory=dict
-    )
+    stored_unknown: dict[FaultKey, ManifestFault] = msgspec.field(default_factory=dict)
     """The same of objects that an API server stored; each is a note."""
     notes: list[str] = msgspec.field(default_factory=list)
     """Where autoscalers limit their series; lists without items; keys that are there twice."""
-    invalid: dict[tuple[str, str, str], InvalidRemark] = msgspec.field(default_factory=dict)
+    invalid: dict[FaultKey, ManifestFault] = msgspec.field(default_factory=dict)
     """Objects that kube-apiserver refuses, by file, kind, and reason without names."""
 
     @property
@@ -158,55 +140,46 @@ class Manifests(msgspec.Struct):
         ]
         self.objects, self.places = [obj for obj, _ in both], [place for _, place in both]
 
-    def add(self, source: str, found: FoundObject) -> None:
-        """Add an object found in `source`."""
-        if isinstance(found.obj, UnknownObject):
-            self.unused[kind_name(found.obj)] += 1
-        else:
-            self.objects.append(cast(InputObject, found.obj))
-            self.places.append(ManifestPlace(source, found.document, found.item))
-            if isinstance(found.obj, CustomWorkload):
-                self._add_unmade(found.obj)
+    def add(self, source: str, found: Found) -> None:
+        """Add a part of `source`: objects, a fault, or a note."""
+        place = ManifestPlace(source, found.document, found.item)
+        match found.content:
+            case list() as objects:  # of a list, all of which affect scheduling
+                self.objects += cast(list[InputObject], objects)
+                self.places += [ItemPlaces(*place, objects)] * len(objects)
+            case MisfitField() as misfit:
+                self._add_misfit(place, misfit)
+            case InvalidObject(_, label, reason):
+                cause = reason.partition(" is invalid: ")[2] or reason
+                key = source, label.partition(" ")[0], cause
+                _count(self.invalid, key, ManifestFault(place, label, reason))
+            case str() as note:
+                self.notes.append(note)
+            case UnknownObject() as unknown:
+                self.unused[kind_name(unknown)] += 1
+            case obj:
+                self.objects.append(cast(InputObject, obj))
+                self.places.append(place)
+                if isinstance(obj, CustomWorkload):
+                    self._add_unmade(obj)
 
     def _add_unmade(self, workload: CustomWorkload) -> None:
         """Refuse a new workload whose pods cannot be made; those of a stored one are in its dump."""
         if workload.missing and workload.is_certain and not workload.uid:
             reason = f"expected pods that can be made; got {workload.missing}: {DESCRIBE_KIND}"
             label, place = f"{workload.kind} {workload.key}", self.place_at(-1)
-            self.invalid[str(place), label, reason] = InvalidRemark(place, label, reason)
+            self.invalid[str(place), label, reason] = ManifestFault(place, label, reason)
 
-    def add_items(self, source: str, found: FoundItems) -> None:
-        """Add objects of a list in `source`, all of which affect scheduling."""
-        self.objects += cast(list[InputObject], found.objects)
-        place = ItemPlaces(source, found.document, found.first_item, found.objects)
-        self.places += [place] * len(found.objects)
-
-    def add_misfit(self, source: str, found: FoundMisfit) -> None:
-        """Add an unknown field found in `source`, as one more place if it was found before."""
-        label, (path, expected) = found.misfit.label, found.misfit.field
-        key = source, label.partition(" ")[0], _NUMBERS.sub("[]", path)
-        known = self.unknown.get(key)
-        if known is not None:
-            known.others += 1
-            return
-        place = ManifestPlace(source, found.document, found.item)
-        remark = UnknownFieldRemark(place, label, path, expected)
-        if found.misfit.is_stored:
-            self.stored_unknown.setdefault(key, remark)
+    def _add_misfit(self, place: ManifestPlace, misfit: MisfitField) -> None:
+        """Add an unknown field, as one more place if it was found before."""
+        path, expected = misfit.field
+        key = place.source, misfit.label.partition(" ")[0], _NUMBERS.sub("[]", path)
+        problem = f"{path}: {unknown_text(expected)}"
+        fault = ManifestFault(place, misfit.label, problem, is_field=True)
+        if misfit.is_stored and key not in self.unknown:
+            self.stored_unknown.setdefault(key, fault)
         else:
-            self.unknown[key] = remark
-
-    def add_invalid(self, source: str, found: FoundInvalid) -> None:
-        """Add an object that kube-apiserver refuses; those with the same reason are counted."""
-        _, label, reason = found.invalid
-        cause = reason.partition(" is invalid: ")[2] or reason
-        key = source, label.partition(" ")[0], cause
-        known = self.invalid.get(key)
-        if known is not None:
-            known.others += 1
-            return
-        place = ManifestPlace(source, found.document, found.item)
-        self.invalid[key] = InvalidRemark(place, label, reason)
+            _count(self.unknown, key, fault)
 
     def extend(self, other: Manifests) -> None:
         """Append the contents of `other`."""
@@ -235,6 +208,12 @@ class Manifests(msgspec.Struct):
 
 def _is_running(obj: object) -> bool:
     return isinstance(obj, Pod) and bool(obj.node_name)
+
+
+def _count(faults: dict[FaultKey, ManifestFault], key: FaultKey, fault: ManifestFault) -> None:
+    """Add a fault, or count it if there is one like it."""
+    known = faults.setdefault(key, fault)
+    known.others += known is not fault
 
 
 def kind_name(obj: UnknownObject) -> str:
@@ -299,16 +278,7 @@ def _collect(source: Source, in_pieces: bool, tell: Callable[[float], None] | No
     manifests = Manifests()
     told = 0
     for found in iter_source(source, in_pieces):
-        if isinstance(found, FoundItems):
-            manifests.add_items(source.name, found)
-        elif isinstance(found, FoundMisfit):
-            manifests.add_misfit(source.name, found)
-        elif isinstance(found, FoundInvalid):
-            manifests.add_invalid(source.name, found)
-        elif isinstance(found, FoundNote):
-            manifests.notes.append(found.note)
-        else:
-            manifests.add(source.name, found)
+        manifests.add(source.name, found)
         if found.position > told:
             told = found.position
             source.release(told)

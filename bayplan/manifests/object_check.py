@@ -19,7 +19,7 @@ from ..api.rules.field_causes import Cause
 from ..api.wire.decode import label_of, without_nulls
 from ..api.wire.kinds import KINDS
 from ..api.workloads import pod_template
-from .field_check import WALKED_UP_TO, ObjectPlace, objects_within, timeline_parts
+from .field_check import HEADS, ITEMS, WALKED_UP_TO, ObjectPlace, objects_within, timeline_parts
 from .timeline import KIND as TIMELINE
 
 MAX_REMEMBERED = 4096
@@ -106,15 +106,7 @@ class _Kind(msgspec.Struct, frozen=True):
     kind: Any = None
 
 
-class _Head(msgspec.Struct, frozen=True, rename="camel"):
-    api_version: str = ""
-    kind: str = ""
-    items: list[msgspec.Raw] | None = None
-
-
 _KINDS = msgspec.json.Decoder(_Kind)
-_HEADS = msgspec.json.Decoder(_Head)
-_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 _LIGHT = msgspec.json.Decoder(_Item)
 _NAMED = msgspec.json.Decoder(_Named)
 _is_plain = re.compile(_PLAIN_NAME).fullmatch
@@ -131,7 +123,7 @@ class ObjectCheck:
     def in_document(self, text: bytes) -> Iterator[InvalidObject]:
         """The objects of a JSON document, an object or a list, that would be refused."""
         if len(text) > WALKED_UP_TO:
-            head = _HEADS.decode(text)
+            head = HEADS.decode(text)
             if head.items is not None and head.kind.endswith("List"):
                 yield from self._among(head.items, head.kind, head.api_version)
                 return
@@ -143,7 +135,7 @@ class ObjectCheck:
 
     def in_items(self, text: bytes, list_kind: str) -> Iterator[InvalidObject]:
         """The items, a JSON array, of a list of that kind that would be refused."""
-        return self._among(_ITEMS.decode(text), list_kind)
+        return self._among(ITEMS.decode(text), list_kind)
 
     def _among(
         self, items: Iterable[msgspec.Raw], list_kind: str = "", api_version: str = ""

@@ -21,7 +21,7 @@ from ..api.workload_kinds import reading_workloads
 from ..config.releases import recorded_version
 from ..errors import InputError
 from ..kube.live_cluster import read_live
-from ..manifests.decoder import FoundObject
+from ..manifests.decoder import Found
 from ..manifests.field_check import unknown_in_part
 from ..manifests.input_bytes import limited_input
 from ..manifests.loader import Manifests
@@ -134,7 +134,7 @@ class Cluster(msgspec.Struct, frozen=True):
         _warn(remarks, strict)
         given = Manifests()
         for obj in found:
-            given.add("objects", FoundObject(obj, 0, -1, 0))
+            given.add("objects", Found(obj, 0, -1, 0))
         given.drive_autoscalers()
         _warn(given.notes, strict=False)
         return cls(tuple(given.objects), left_out=given.unused, remarks=tuple(remarks))
