@@ -2,69 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..api.own_documents import API_VERSION
-from ..api.pod import Pod
-from ..api.pod_groups import GroupPreemptor
 from ..api.workloads import WorkloadKey
 from ..cluster.memory import AdmissionRefusal
 from ..config.releases import DEFAULT_RELEASE
 from ..errors import InputError
 from .autoscaling_record import ScalingReport
-from .group_outcomes import GroupOutcome
 from .html_summary import ShownAnswer, chosen, make_frame, pod_columns, zone_of
-from .measures.amounts import FreeParts
-from .measures.device_use import DriverDevices
 from .measures.fragmentation import RequestMix
 from .measures.over_time import RunMoves, series_of, use_series
-from .measures.run_measures import arrival_rows, measure_rows, measure_run
-from .outcomes import NodeUse, PodResult
+from .measures.run_measures import RunRecord, arrival_rows, measure_rows, measure_run
+from .outcomes import PodResult
 from .pending_pods import PendingGroup, group_pending
 from .report_data import node_entry, pod_entry, time_entry
 from .totals import TotalsChange, is_tainted, totals_of_uses
-from .use_over_time import SAMPLES, UseHistory, UseSeries
+from .use_over_time import SAMPLES, UseSeries
 
 
 @dataclass(slots=True, repr=False)
-class SimulationReport(ShownAnswer):
+class SimulationReport(RunRecord, ShownAnswer):
     """All pods that were pending, in the order of their first attempt, and all nodes.
 
     Pods that were preempted, or deleted before they had a node, are not included.
     """
 
-    pods: list[PodResult]
-    nodes: list[NodeUse]
-    running: int
-    """Number of pods on a node at the start."""
-    preempted: list[tuple[Pod, Pod | GroupPreemptor]] = field(default_factory=list)
-    """Preempted pods, with their preemptors."""
-    groups: list[GroupOutcome] = field(default_factory=list)
-    """The pod groups; empty unless they are scheduled as a whole (feature gate GenericWorkload)."""
     refused: list[AdmissionRefusal] = field(default_factory=list)
     """Pods and claims that a LimitRange or a ResourceQuota keeps out of the cluster."""
     remarks: list[str] = field(default_factory=list)
     """Notes on objects of the input that are not simulated as they are."""
     sizes: Mapping[WorkloadKey, int] = field(default_factory=dict)
     """Number of pods of each workload at the end; empty when no pod is pending."""
-    history: UseHistory = field(default_factory=UseHistory)
-    """Pods and nodes that came and went."""
-    parts: FreeParts = field(default_factory=dict)
-    """Free amounts of the parts of the remaining nodes, by resource, where a plugin reports them (`free_parts`)."""
-    overpromised: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """By resource with shares, such as those of GPUs: the amount on each remaining node that no part of it has."""
     filters: tuple[str, ...] = ()
     """The rules by which nodes were filtered: a run with others promises other things."""
-    devices: Mapping[str, DriverDevices] = field(default_factory=dict)
-    """The devices by driver."""
     scaling: ScalingReport | None = None
     """Actions of an autoscaler, if there was one."""
-    time_s: float = 0.0
-    """Time when the simulation ended, on its own clock."""
-    seconds: float = 0.0
-    """Duration of the run on the wall clock."""
     release: str = DEFAULT_RELEASE.patch
     """The tag of the kube-scheduler whose decisions these are."""
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean, median
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ...api.node import Node
 from ...api.pod import Pod
-from ...api.pod_groups import pod_group_of
+from ...api.pod_groups import GroupPreemptor, pod_group_of
 from ...table import Ints
 from ..group_outcomes import GroupOutcome
 from ..outcomes import NodeUse, PodResult
@@ -24,6 +25,34 @@ from .fragmentation import RequestMix, free_and_lost, room_for, stranded_share, 
 from .over_time import RunMoves, known_resources
 from .promises import measure_promises
 from .waits import distribution, job_completions, latencies, slowdowns
+
+
+@dataclass(slots=True, repr=False)
+class RunRecord:
+    """A finished run, as measures read it."""
+
+    pods: list[PodResult]
+    """The pods that needed a node, in the order of their first attempt."""
+    nodes: list[NodeUse]
+    """The nodes of the run, those that were removed included."""
+    running: int
+    """Number of pods on a node at the start."""
+    preempted: list[tuple[Pod, Pod | GroupPreemptor]] = field(default_factory=list)
+    """Preempted pods, with their preemptors."""
+    groups: list[GroupOutcome] = field(default_factory=list)
+    """The pod groups; empty unless they are scheduled as a whole (feature gate GenericWorkload)."""
+    history: UseHistory = field(default_factory=UseHistory)
+    """Pods and nodes that came and went."""
+    parts: FreeParts = field(default_factory=dict)
+    """Free amounts of the parts of the remaining nodes, by resource, where a plugin reports them (`free_parts`)."""
+    overpromised: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """By resource with shares, such as those of GPUs: the amount on each remaining node that no part of it has."""
+    devices: Mapping[str, DriverDevices] = field(default_factory=dict)
+    """The devices by driver."""
+    time_s: float = 0.0
+    """Time when the simulation ended, on its own clock."""
+    seconds: float = 0.0
+    """Duration of the run on the wall clock."""
 
 
 def measure_run(
@@ -149,52 +178,6 @@ def domain_fragmentation(
             domains[domain] += count
     together = domains.total() // size
     return 1 - sum(count // size for count in domains.values()) / together if together else 0.0
-
-
-class RunRecord(Protocol):
-    """A finished run, as the report of a simulation has it."""
-
-    @property
-    def pods(self) -> Sequence[PodResult]:
-        """The pods that needed a node, in the order of their first attempt."""
-
-    @property
-    def nodes(self) -> Sequence[NodeUse]:
-        """The nodes of the run, those that were removed included."""
-
-    @property
-    def preempted(self) -> Sequence[Any]:
-        """The pods that were preempted."""
-
-    @property
-    def groups(self) -> Sequence[GroupOutcome]:
-        """The pod groups, where they are scheduled as a whole."""
-
-    @property
-    def history(self) -> UseHistory:
-        """Pods and nodes that came and went."""
-
-    @property
-    def parts(self) -> FreeParts:
-        """Free amounts of the parts of the remaining nodes (nodes x parts), by resource, where a plugin reports
-        them.
-        """
-
-    @property
-    def overpromised(self) -> Mapping[str, Sequence[int]]:
-        """By resource with shares: the amount on each remaining node that no part of it has."""
-
-    @property
-    def devices(self) -> Mapping[str, DriverDevices]:
-        """The devices by driver."""
-
-    @property
-    def time_s(self) -> float:
-        """Time when the run ended, on its own clock."""
-
-    @property
-    def seconds(self) -> float:
-        """Duration on the wall clock."""
 
 
 def arrival_rows(pods: Sequence[PodResult], nodes: Sequence[NodeUse]) -> Iterator[dict[str, Any]]:
