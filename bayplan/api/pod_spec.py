@@ -270,6 +270,13 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
         affinity = self.affinity.pod_anti_affinity if self.affinity else None
         return affinity.preferred if affinity else ()
 
+    @property
+    def pod_terms(self) -> tuple[PodAffinityTerm, ...]:
+        """All terms about other pods, the required ones first."""
+        weighted = (*self.preferred_affinity, *self.preferred_anti_affinity)
+        wishes = (wish.pod_affinity_term for wish in weighted)
+        return (*self.required_affinity, *self.required_anti_affinity, *wishes)
+
     def usage_with(
         self, status: PodStatus, counts_claims: bool = False
     ) -> tuple[dict[str, int], dict[str, int]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -195,7 +196,9 @@ def _found_items(
         return
     yield Found(objects, 1, first_item, 0)
     if len(source.data) <= LONG_LIST or not all(map(_is_stored, objects)):
-        for fault in (*unknown_in_items(text, kind), *source.check.in_items(text, kind)):
+        faults: Iterable[MisfitField | InvalidObject]
+        faults = chain(unknown_in_items(text, kind), source.check.in_items(text, kind))
+        for fault in faults:
             yield Found(fault, 1, first_item + fault.item, 0)
 
 
@@ -361,7 +364,9 @@ def _findings(
     source: Source, text: bytes, document: int, first_item: int | None
 ) -> Iterator[Found]:
     """Yield the unknown fields and the invalid objects of one JSON document; a list counts from `first_item`."""
-    for fault in (*unknown_in_document(text), *source.check.in_document(text)):
+    faults: Iterable[MisfitField | InvalidObject]
+    faults = chain(unknown_in_document(text), source.check.in_document(text))
+    for fault in faults:
         item = -1 if first_item is None else first_item + fault.item
         yield Found(fault, document, item, 0)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 
 from ..api.pod import Pod
 from ..clock import EPOCH, Clock, Timers
 from ..cluster.objects import ClusterObject
+from ..cluster.objects.pod_life import moment_of
 
 
 class Agenda:
@@ -53,12 +54,3 @@ def start_time(objects: Iterable[ClusterObject]) -> datetime:
             if started and started > newest:
                 newest = started
     return (moment_of(newest) or EPOCH).replace(microsecond=0)
-
-
-def moment_of(text: str | None) -> datetime | None:
-    """The moment of a timestamp; None when it is invalid."""
-    try:
-        moment = datetime.fromisoformat(text or "")
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

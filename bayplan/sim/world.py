@@ -54,6 +54,7 @@ from ..cluster.memory import (
     admit_storage,
 )
 from ..cluster.objects import ClusterObject
+from ..cluster.objects.pod_life import moment_of, timestamp
 from ..errors import ConflictError, DecodeError, InputError
 from ..manifests.timeline import (
     InputObject,
@@ -64,7 +65,7 @@ from ..manifests.timeline import (
     WorkloadScale,
     created_at,
 )
-from .agenda import Agenda, moment_of, start_time
+from .agenda import Agenda, start_time
 from .cron_runs import CronRuns
 from .input_checks import check_times, joined, refuse_immutable, refuse_no_nodes
 from .stand_ins import StandIns, has_custom_workloads
@@ -426,16 +427,16 @@ class World:
                 self.cluster.delete(stored, stored.spec.grace_s)
                 return
             case PersistentVolume() | PersistentVolumeClaim():
-                self._volumes.delete(stored, self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
+                self._volumes.delete(stored, timestamp(self.clock))
                 return
             case ResourceClaim():
-                self._claims.delete(stored, self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
+                self._claims.delete(stored, timestamp(self.clock))
                 return
             case PodGroup():
                 if self._groups is None:
                     self._groups = Protection(self.cluster)
                     self.cluster.watch(self._groups, replay=False)
-                self._groups.delete(stored, self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
+                self._groups.delete(stored, timestamp(self.clock))
                 return
         self.cluster.delete(stored)
         if isinstance(stored, Node):

@@ -19,7 +19,7 @@ from ...api.pod import Pod
 from ...api.pod_stages import PREFIX, PodStages, StageRule
 from ...api.resources import pod_amounts, to_units
 from ...clock import Clock
-from ...cluster.memory.stages import StagePlayer
+from ...cluster.memory.stages import StagePlayer, StageSink
 from ...cluster.objects import Later
 from ..registry.object_registry import DeleteOptions, ObjectRegistry
 from ..registry.pods import PODS, set_conditions
@@ -307,7 +307,7 @@ def _deferred(tree: Tree, now: str, why: str) -> Tree:
     return {**tree, "status": status}
 
 
-class StageStatuses:
+class StageStatuses(StageSink):
     """Writes the stages of pods as statuses, through `sink`, and as events."""
 
     def __init__(self, sink: NodeAgents, events: KubeletEvents) -> None:

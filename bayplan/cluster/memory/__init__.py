@@ -12,7 +12,6 @@ from .absent_owners import (
     is_bare,
     is_daemon,
     is_static,
-    is_there,
     stays_with_node,
     successor_of,
 )
@@ -30,6 +29,7 @@ from .controllers import Controllers
 from .cron_job_controller import CronJobController
 from .kubelets import Kubelets, stage_problem
 from .object_store import MemoryCluster
+from .pod_index import is_there
 from .protection import Protection
 from .provisioners import Provisioning, provisioning_problems
 from .quotas import QuotaLedger

@@ -45,11 +45,6 @@ def is_bare(pod: Pod) -> bool:
     return pod.controller is None
 
 
-def is_there(pod: Pod) -> bool:
-    """Whether the pod is neither finished nor terminating."""
-    return not pod.is_finished and not pod.is_terminating
-
-
 def successor_of(pod: Pod) -> Pod:
     """The replacement of a deleted pod: the same spec, without a node."""
     return pod.replace(

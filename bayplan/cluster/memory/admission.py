@@ -13,7 +13,6 @@ from typing import Any, TypeVar, cast
 from msgspec.structs import replace
 
 from ...api.affinity import (
-    Affinity,
     PodAffinity,
     PodAffinityTerm,
     PodAntiAffinity,
@@ -379,7 +378,7 @@ def label_keys(spec: PodSpec) -> tuple[str, ...]:
     found: list[str] = []
     for spread in spec.topology_spread_constraints or ():
         found += spread.match_label_keys or ()
-    for term in _terms(spec.affinity):
+    for term in spec.pod_terms:
         found += term.match_label_keys or ()
         found += term.mismatch_label_keys or ()
     return tuple(found)
@@ -401,15 +400,6 @@ def merge_label_keys(spec: PodSpec, pod: Pod) -> PodSpec:
             pod_anti_affinity=_merge_affinity(affinity.pod_anti_affinity, pod),
         )
     return replace(spec, topology_spread_constraints=spreads, affinity=affinity)
-
-
-def _terms(affinity: Affinity | None) -> list[PodAffinityTerm]:
-    terms: list[PodAffinityTerm] = []
-    for wishes in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ():
-        if wishes is not None:
-            terms += wishes.required
-            terms += (weighted.pod_affinity_term for weighted in wishes.preferred)
-    return terms
 
 
 def _merge_affinity(

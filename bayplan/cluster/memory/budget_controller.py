@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from ...api.pod import Pod, PodClass
 from ...api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
 from ...clock import Clock
+from ..objects import ControllerCluster
 from .budgets import BudgetSyncError, PodOwner, ProtectedPods, ask_budget, budget_status, owner_of
 from .pod_index import is_healthy
 
@@ -56,20 +57,11 @@ class _Followed(msgspec.Struct, eq=False):
                 del self.owners[owner]
 
 
-class WatchedCluster(Protocol):
-    """The part of a cluster that the controller uses."""
+class WatchedCluster(ControllerCluster, Protocol):
+    """A cluster that the controller follows."""
 
     def watch(self, handler: Any, replay: bool = True) -> None:
         """Call `handler` with every change."""
-
-    def update(self, obj: Any) -> Any:
-        """Replace an object."""
-
-    def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
-        """Objects of a kind, of one namespace or of all."""
-
-    def get(self, kind: str, namespace: str, name: str) -> Any | None:
-        """The object of that name; None if there is none."""
 
 
 class DisruptionController:

@@ -38,9 +38,9 @@ from .jobs import JobBackoffs
 from .pod_index import (
     COMPLETION_INDEX,
     OwnerKey,
-    is_active,
     is_healthy,
     is_ready,
+    is_there,
 )
 from .refusals import RefusedWorkloads
 from .stateful_sets import REVISION_HASH
@@ -153,7 +153,7 @@ class Controllers(WorkloadPods):
         match new:
             case Pod():
                 owner = self._pods.add(new)
-                if is_active(old) and not is_active(new):
+                if is_there(old) and not is_there(new):
                     if owner is not None and owner[0] == "Job" and new.is_finished:
                         self._job_backoffs.finished(owner, new)
                     self._note(owner, False)

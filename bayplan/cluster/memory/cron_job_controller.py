@@ -17,6 +17,7 @@ from ...api.meta import ObjectMeta, controller_of
 from ...api.workloads import Job
 from ...clock import Clock
 from ..objects import ControllerCluster, Later
+from ..objects.pod_life import moment_of
 from . import deployments
 from .jobs import ended_as
 
@@ -176,7 +177,7 @@ class CronJobController:
         now, spec = self._clock.now(), cron_job.spec
         key = cron_job.namespace, cron_job.name
         seen = self._first_seen.setdefault(key, now)
-        since = _moment(cron_job.status.last_schedule_time or cron_job.creation_timestamp) or seen
+        since = moment_of(cron_job.status.last_schedule_time or cron_job.creation_timestamp) or seen
         if spec.starting_deadline_seconds is not None:
             since = max(since, now - timedelta(seconds=spec.starting_deadline_seconds + 1))
         due = cron_job.schedule.last_until(now, since, cron_job.zone)
@@ -241,11 +242,3 @@ def _text(moment: datetime, cron_job: CronJob | None = None) -> str:
     if cron_job is not None and cron_job.spec.time_zone:
         return moment.astimezone(cron_job.zone).isoformat()
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _moment(text: str | None) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(text or "")
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -5,7 +5,6 @@ Mirrors pkg/controller/daemon/daemon_controller.go and util/daemonset_util.go.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ from ...api.selectors import (
 from ...api.taints import NO_EXECUTE, NO_SCHEDULE, Toleration, find_untolerated
 from ...api.workloads import DaemonSet, PodTemplateSpec
 from ..objects import ControllerCluster
+from .budgets import share_of
 from .pod_index import OwnedPods, target_node
 
 GENERATION = "pod-template-generation"
@@ -142,13 +142,13 @@ def outdated(
     active = list(pods.active.values())
     old = [pod for pod in active if pod.labels.get(REVISION_HASH, revision) != revision]
     limits = strategy.rolling_update if strategy is not None else None
-    surge = _number(limits.max_surge if limits is not None else None, len(active)) or 0
+    surge = share_of((limits.max_surge if limits is not None else None) or 0, len(active))
     if surge > 0:
         return _surging(active, old, surge, is_available)
-    most = _number(limits.max_unavailable if limits is not None else None, len(active))
+    most = share_of((limits.max_unavailable if limits is not None else None) or 0, len(active))
     unavailable = sum(not is_available(pod) for pod in active) + len(pods.leaving) + missing
     idle, running = ([pod for pod in old if is_available(pod) is so] for so in (False, True))
-    number = max(max(1 if most is None else most, 1) - unavailable, 0)
+    number = max(max(most, 1) - unavailable, 0)
     return OutdatedDaemons([*idle, *running[:number]], running[number:], [])
 
 
@@ -174,10 +174,3 @@ def _surging(
             (running if is_available(pod) else idle).append(name)
     room = max(most - surging - len(idle), 0)
     return OutdatedDaemons(now, later, [*idle, *running[:room]])
-
-
-def _number(given: int | str | None, pods: int) -> int | None:
-    """A number, or a percentage of the pods, rounded up; None when it is not given."""
-    if isinstance(given, str) and given.removesuffix("%").isdecimal():
-        return math.ceil(int(given.removesuffix("%")) * pods / 100)
-    return given if isinstance(given, int) else None

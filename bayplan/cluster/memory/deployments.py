@@ -36,7 +36,7 @@ MAX_NAME = 253
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
-def owner_reference(owner: KubeObject) -> OwnerReference:
+def owner_reference(owner: KubeObject | Pod) -> OwnerReference:
     """The reference of an object to the controller that made it."""
     return OwnerReference(
         api_version=owner.api_version,

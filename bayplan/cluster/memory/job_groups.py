@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ...api.meta import KubeObject, ObjectMeta, OwnerReference
+from ...api.meta import KubeObject, ObjectMeta
 from ...api.pod import Pod
 from ...api.pod_groups import (
     GangPolicy,
@@ -150,9 +150,7 @@ def make_group(job: Job, workload: Workload) -> PodGroup:
     reference = WorkloadTemplateReference(
         workload_name=workload.name, pod_group_template_name=template.name
     )
-    beside = OwnerReference(
-        api_version=workload.api_version, kind=workload.kind, name=workload.name, uid=workload.uid
-    )
+    beside = replace(owner_reference(workload), controller=None)
     return PodGroup(
         metadata=ObjectMeta(
             name=group_name(workload.name, template.name),

@@ -17,7 +17,7 @@ from ...api.pod_stages import PodStages, StageRule, annotation_faults
 from ...clock import Clock
 from ..objects import Later, pod_life
 from .object_store import MemoryCluster
-from .stages import StagePlayer
+from .stages import StagePlayer, StageSink
 
 MAX_RESTARTS = 7
 """Of containers that crash, unless the run has an end: by then the back-off is at its maximum."""
@@ -30,7 +30,7 @@ def stage_problem(annotations: Mapping[str, str]) -> tuple[str, str] | None:
     return next(annotation_faults(annotations), None) if annotations else None
 
 
-class Kubelets:
+class Kubelets(StageSink):
     """The kubelets of all nodes. Watches the cluster, and writes the statuses of pods with stages.
 
     Unless `has_end`, containers that crash are not started again for ever.
@@ -80,7 +80,7 @@ class Kubelets:
         if stages is None or not _begins_unready(stages):
             return running
         waits = stages.start_delay_s or stages.image_pull_s
-        return with_condition(running, UNREADY, "Pending" if waits else "Running")
+        return _in_phase("Pending" if waits else "Running", running, UNREADY)
 
     def _elapsed_s(self, pod: Pod) -> float:
         if not pod.status.start_time:
@@ -90,29 +90,20 @@ class Kubelets:
 
     # Pods on their nodes
 
-    def create_containers(self, pod: Pod) -> None:
-        """The containers are being created: it was bound with that status."""
-
-    def fail_to_pull(self, pod: Pod, image: str) -> None:
-        """An attempt to pull an image has failed: it was bound with that status."""
-
-    def wait_to_pull(self, pod: Pod, image: str) -> None:
-        """The next attempt to pull an image waits: the pod stays unready."""
-
     def run(self, pod: Pod, is_ready: bool, restarts: int) -> None:
         """The containers run."""
         now = pod.status.condition("Ready")
         if pod.status.phase != "Running" or is_ready != (now is None or now.status == "True"):
-            self._write(pod, with_condition(pod.status, READY if is_ready else UNREADY, "Running"))
+            self._write(pod, _in_phase("Running", pod.status, READY if is_ready else UNREADY))
 
     def make_ready(self, pod: Pod) -> None:
         """The running pod is ready."""
-        self._write(pod, with_condition(pod.status, READY, "Running"))
+        self._write(pod, _in_phase("Running", pod.status, READY))
 
     def crash(self, pod: Pod, exit_code: int, wait_s: float) -> None:
         """The containers have ended; the pod is unready while they wait for their next start."""
         if wait_s:
-            self._write(pod, with_condition(pod.status, UNREADY, "Running"))
+            self._write(pod, _in_phase("Running", pod.status, UNREADY))
 
     def end(self, pod: Pod, exit_code: int) -> None:
         """The containers have ended for good."""
@@ -122,9 +113,6 @@ class Kubelets:
         """A terminating pod has ended."""
         self._cluster.delete(pod)
 
-    def refuse(self, pod: Pod, annotation: str, fault: str) -> None:
-        """Wrong annotations of the input are refused before."""
-
     def _write(self, pod: Pod, status: PodStatus) -> None:
         self._cluster.update(pod.with_status(status))
 
@@ -133,7 +121,5 @@ def _begins_unready(stages: PodStages) -> bool:
     return bool(stages.start_delay_s or stages.image_pull_s or stages.ready_after_s)
 
 
-def with_condition(status: PodStatus, condition: PodCondition, phase: str) -> PodStatus:
-    """The status with this condition and phase."""
-    others = (c for c in status.conditions or () if c.type != condition.type)
-    return replace(status, conditions=(*others, condition), phase=phase)
+def _in_phase(phase: str, status: PodStatus, condition: PodCondition) -> PodStatus:
+    return pod_life.with_condition(replace(status, phase=phase), condition)

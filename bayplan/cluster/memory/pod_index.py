@@ -274,14 +274,14 @@ def target_node(pod: Pod) -> str:
     return ""
 
 
-def is_active(pod: Pod) -> bool:
-    """Whether the pod counts for its controller: neither finished nor terminating."""
+def is_there(pod: Pod) -> bool:
+    """Whether the pod is neither finished nor terminating, as IsPodActive has it."""
     return not pod.is_finished and not pod.is_terminating
 
 
 def is_healthy(pod: Pod) -> bool:
     """Whether the pod runs and is ready; without a Ready condition it counts as ready."""
-    if not pod.node_name or not is_active(pod):
+    if not pod.node_name or not is_there(pod):
         return False
     ready = pod.status.condition("Ready") if pod.status.conditions else None
     return ready is None or ready.status == "True"

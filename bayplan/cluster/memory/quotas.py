@@ -313,7 +313,8 @@ def _is_in_scope(pod: Pod, scope: ScopeRequirement) -> bool:
         case "NotBestEffort":
             return not is_best_effort(spec)
         case "CrossNamespacePodAffinity":
-            return _reaches_other_namespaces(spec)
+            terms = spec.pod_terms
+            return any(one.namespaces or one.namespace_selector is not None for one in terms)
         case "PriorityClass":
             return _has_value(scope, spec.priority_class_name)
     return False
@@ -339,16 +340,6 @@ def is_best_effort(spec: PodSpec) -> bool:
             if any(ExactAmount.of((amounts or {}).get(name)).nano for name in ("cpu", "memory")):
                 return False
     return True
-
-
-def _reaches_other_namespaces(spec: PodSpec) -> bool:
-    terms = (
-        *spec.required_affinity,
-        *spec.required_anti_affinity,
-        *(weighted.pod_affinity_term for weighted in spec.preferred_affinity),
-        *(weighted.pod_affinity_term for weighted in spec.preferred_anti_affinity),
-    )
-    return any(term.namespaces or term.namespace_selector is not None for term in terms)
 
 
 def _unset(pod: Pod, required: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ deleted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ from ...api.dra import (
     consumer_of,
     is_shared,
 )
-from ...api.meta import ObjectMeta, OwnerReference, controller_of
+from ...api.meta import ObjectMeta, controller_of
 from ...api.pod import Pod
 from ...api.pod_groups import (
     SCHEDULING_GROUP,
@@ -35,6 +35,7 @@ from ...api.pod_groups import (
 from ...api.pod_spec import PodResourceClaim
 from ...api.pod_status import PodResourceClaimStatus
 from ..objects import ControllerCluster
+from .deployments import owner_reference
 
 CLAIM, TEMPLATE = ResourceClaim.kind, ResourceClaimTemplate.kind
 MAX_NAME = 57
@@ -48,13 +49,10 @@ class ClaimController:
 
     def __init__(self, cluster: ControllerCluster) -> None:
         self._cluster = cluster
-        self._pods: dict[Key, None] = {}
-        self._groups: dict[Key, None] = {}
-        self._claims: dict[Key, None] = {}
-        self._waiting: dict[Key, dict[Key, None]] = {}
-        """By template that is not there: the pods that need it."""
-        self._groups_waiting: dict[Key, dict[Key, None]] = {}
-        """The same for groups."""
+        self._noted: dict[str, dict[Key, None]] = {PodGroup.kind: {}, "Pod": {}, CLAIM: {}}
+        """By kind: the objects to process, in the order of the kinds."""
+        self._waiting: dict[tuple[str, Key], dict[Key, None]] = {}
+        """By kind, and template that is not there: the pods or groups that need it."""
         self._members: dict[Key, dict[Key, None]] = {}
         """By group: its pods whose claims are not all there."""
         self._made_for: dict[str, dict[Key, None]] = {}
@@ -64,13 +62,12 @@ class ClaimController:
     def on_add(self, obj: Any) -> None:
         """Record a pod or group that needs claims, or a new template."""
         match obj:
-            case Pod() if obj.spec.resource_claims:
-                self._pods[obj.namespace, obj.name] = None
-            case PodGroup() if obj.spec.resource_claims:
-                self._groups[obj.namespace, obj.name] = None
+            case Pod() | PodGroup() if obj.spec.resource_claims:
+                self._noted[obj.kind][obj.namespace, obj.name] = None
             case ResourceClaimTemplate():
-                self._pods.update(self._waiting.pop((obj.namespace, obj.name), {}))
-                self._groups.update(self._groups_waiting.pop((obj.namespace, obj.name), {}))
+                for kind in OWNERS:
+                    waiting = self._waiting.pop((kind, (obj.namespace, obj.name)), {})
+                    self._noted[kind].update(waiting)
             case ResourceClaim():
                 for owner in obj.owner_references:
                     if owner.controller and owner.kind in OWNERS:
@@ -90,7 +87,7 @@ class ClaimController:
                 if is_done(new):
                     self._note_claims_of(new)
                 elif new.node_name and not old.node_name:
-                    self._pods[new.namespace, new.name] = None
+                    self._noted["Pod"][new.namespace, new.name] = None
 
     def on_delete(self, obj: Any) -> None:
         """Record a deleted pod or group, whose claims are released, and its generated ones deleted."""
@@ -99,28 +96,25 @@ class ClaimController:
                 self._note_claims_of(obj)
 
     def _note_claims_of(self, user: Pod | PodGroup) -> None:
-        self._claims.update(self._made_for.get(user.uid, {}))
+        self._noted[CLAIM].update(self._made_for.get(user.uid, {}))
         for entry in user.spec.resource_claims or ():
             if entry.resource_claim_name is not None:
-                self._claims[user.namespace, entry.resource_claim_name] = None
+                self._noted[CLAIM][user.namespace, entry.resource_claim_name] = None
 
     @property
     def has_work(self) -> bool:
         """Whether there is recorded work."""
-        return bool(self._pods or self._groups or self._claims)
+        return any(self._noted.values())
 
     def run(self) -> None:
         """Do the recorded work until nothing is left."""
+        syncs: tuple[Callable[[Any], None], ...]
+        syncs = self._sync_group, self._sync_pod, self._sync_claim
         while self.has_work:
-            groups, self._groups = self._groups, {}
-            for key in groups:
-                self._sync_group(self._cluster.get(PodGroup.kind, *key))
-            pods, self._pods = self._pods, {}
-            for key in pods:
-                self._sync_pod(self._cluster.get("Pod", *key))
-            claims, self._claims = self._claims, {}
-            for key in claims:
-                self._sync_claim(self._cluster.get(CLAIM, *key))
+            for kind, sync in zip(tuple(self._noted), syncs, strict=True):
+                noted, self._noted[kind] = self._noted[kind], {}
+                for key in noted:
+                    sync(self._cluster.get(kind, *key))
 
     def delete(self, claim: ResourceClaim, now: str) -> None:
         """Delete a claim as a user does: one in use is terminating from `now` on."""
@@ -131,7 +125,7 @@ class ClaimController:
             return
         meta = replace(claim.metadata, deletion_timestamp=now)
         self._cluster.update(replace(claim, metadata=meta))
-        self._claims[claim.namespace, claim.name] = None
+        self._noted[CLAIM][claim.namespace, claim.name] = None
         self.run()
 
     # Pods
@@ -204,8 +198,8 @@ class ClaimController:
             return known
         template = self._cluster.get(TEMPLATE, owner.namespace, template_name)
         if template is None:
-            all_waiting = self._waiting if isinstance(owner, Pod) else self._groups_waiting
-            waiting = all_waiting.setdefault((owner.namespace, template_name), {})
+            key = owner.kind, (owner.namespace, template_name)
+            waiting = self._waiting.setdefault(key, {})
             waiting[owner.namespace, owner.name] = None
             return None
         return self._cluster.add(make_claim(owner, entry, template))
@@ -229,7 +223,7 @@ class ClaimController:
             others = [status for status in before if status.name not in names]
             status = replace(group.status, resource_claim_statuses=(*others, *made))
             self._cluster.update(replace(group, status=status))
-        self._pods.update(self._members.pop((group.namespace, group.name), {}))
+        self._noted["Pod"].update(self._members.pop((group.namespace, group.name), {}))
 
     def _reserve(self, pod: Pod) -> None:
         """Reserve the claims of a pod that another scheduler bound."""
@@ -328,19 +322,12 @@ def make_claim(
             + "-"
             + entry.name[: len(entry.name) * MAX_NAME // size]
         )
-    owner = OwnerReference(
-        api_version=owned_by.api_version,
-        kind=owned_by.kind,
-        name=name,
-        uid=owned_by.uid,
-        controller=True,
-    )
     given = template.spec.metadata
     meta = ObjectMeta(
         generate_name=prefix,
         namespace=owned_by.namespace,
         labels=given.labels,
         annotations={**(given.annotations or {}), POD_CLAIM_NAME: entry.name},
-        owner_references=(owner,),
+        owner_references=(owner_reference(owned_by),),
     )
     return ResourceClaim(metadata=meta, spec=template.spec.spec)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
 
 from ...api.pod import Pod
 from ...api.pod_stages import PLAIN, PodStages, StageRule, rule_for, stages_of
@@ -22,8 +21,8 @@ PULL_ATTEMPT_S = 2.0
 """Seconds for which a failed attempt to pull an image is shown, before the back-off is."""
 
 
-class StageSink(Protocol):
-    """Writes the states of pods on their nodes."""
+class StageSink:
+    """Writes the states of pods on their nodes; by default nothing."""
 
     def create_containers(self, pod: Pod) -> None:
         """The containers are being created."""

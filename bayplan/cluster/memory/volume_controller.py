@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ...api.meta import ObjectMeta, OwnerReference
+from ...api.meta import ObjectMeta
 from ...api.pod import Pod
 from ...api.storage import (
     AVAILABLE,
@@ -29,6 +29,7 @@ from ...api.storage import (
 from ...api.volumes import EphemeralVolume, PersistentVolumeClaimTemplate, claim_name_of
 from ..objects import ControllerCluster, Later
 from .default_class import with_default_class
+from .deployments import owner_reference
 from .protection import Protection
 from .provisioners import PROVISIONED_BY, Provisioner, Provisioning
 from .volume_index import ClaimKey, VolumeIndex, is_enough
@@ -329,15 +330,12 @@ class VolumeController:
 def make_claim(pod: Pod, ephemeral: EphemeralVolume, name: str) -> PersistentVolumeClaim:
     """The claim for an ephemeral volume of `pod`, which owns it."""
     template = ephemeral.volume_claim_template or PersistentVolumeClaimTemplate()
-    owner = OwnerReference(
-        api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True
-    )
     metadata = ObjectMeta(
         name=name,
         namespace=pod.namespace,
         labels=template.metadata.labels,
         annotations=template.metadata.annotations,
-        owner_references=(owner,),
+        owner_references=(owner_reference(pod),),
     )
     return PersistentVolumeClaim(metadata=metadata, spec=template.spec)
 

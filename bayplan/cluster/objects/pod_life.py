@@ -34,6 +34,15 @@ def _formatted(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def moment_of(text: str | None) -> datetime | None:
+    """The moment of a timestamp; None when it is invalid."""
+    try:
+        moment = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
 def running(pod: Pod, now: str) -> PodStatus:
     """The status of a pod that was just bound: scheduled, started, without a nomination."""
     return _running(pod.status, pod.generation, now)
@@ -42,16 +51,8 @@ def running(pod: Pod, now: str) -> PodStatus:
 @lru_cache(maxsize=1024)
 def _running(status: PodStatus, generation: int, now: str) -> PodStatus:
     scheduled = PodCondition(type=POD_SCHEDULED, status="True", observed_generation=generation)
-    others = (c for c in status.conditions or () if c.type != POD_SCHEDULED)
-    return shared(
-        replace(
-            status,
-            phase="Running",
-            start_time=now,
-            nominated_node_name="",
-            conditions=shared((*others, scheduled)),
-        )
-    )
+    started = replace(status, phase="Running", start_time=now, nominated_node_name="")
+    return with_condition(started, scheduled)
 
 
 def disrupted(pod: Pod, preemptor: Pod | GroupPreemptor) -> PodStatus:
@@ -65,8 +66,13 @@ def disrupted(pod: Pod, preemptor: Pod | GroupPreemptor) -> PodStatus:
         message=message,
         observed_generation=pod.generation,
     )
-    others = (c for c in pod.status.conditions or () if c.type != DISRUPTION_TARGET)
-    return shared(replace(pod.status, conditions=shared((*others, condition))))
+    return with_condition(pod.status, condition)
+
+
+def with_condition(status: PodStatus, condition: PodCondition) -> PodStatus:
+    """The status with this condition, in place of another of its type."""
+    others = (c for c in status.conditions or () if c.type != condition.type)
+    return shared(replace(status, conditions=shared((*others, condition))))
 
 
 def finished(pod: Pod, phase: str) -> PodStatus:

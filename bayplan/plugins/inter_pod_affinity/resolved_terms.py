@@ -100,13 +100,7 @@ def _names(
 
 def _problems(spec: PodSpec) -> Iterator[str]:
     """Problems of the selectors of the pod's terms."""
-    weighted = (*spec.preferred_affinity, *spec.preferred_anti_affinity)
-    terms = (
-        *spec.required_affinity,
-        *spec.required_anti_affinity,
-        *(wish.pod_affinity_term for wish in weighted),
-    )
-    for term in terms:
+    for term in spec.pod_terms:
         for name, selector in (
             ("labelSelector", term.label_selector),
             ("namespaceSelector", term.namespace_selector),
