@@ -11,6 +11,8 @@ from ..table import Ints
 
 MIN_SCORE = 0
 MAX_SCORE = 100
+MAX_UTILIZATION = 100
+SHAPE_SCALE = MAX_SCORE // 10  # the scores of a shape in a configuration go from 0 to 10
 
 
 def scale_to_max(scores: Ints, reverse: bool = False) -> Ints:
@@ -41,3 +43,9 @@ def broken_line(shape: Sequence[tuple[int, int]], at: Ints) -> Ints:
         inside = low + divide((high - low) * (at - left), right - left)
         heights = np.where(at <= right, inside, heights)
     return np.where(at <= shape[0][0], shape[0][1], heights)
+
+
+def shape_heights(shape: Sequence[tuple[int, int]]) -> Ints:
+    """int64 per whole percent of utilisation: the height of the line through the points of a configuration's shape."""
+    points = [(utilization, score * SHAPE_SCALE) for utilization, score in shape]
+    return broken_line(points, np.arange(MAX_UTILIZATION + 1, dtype=np.int64))

@@ -186,39 +186,6 @@ def is_same_claim(one: Volume, other: Volume) -> bool:
 
 
 def is_conflict(one: Volume, other: Volume) -> bool:
-    """Whether two volumes are one disk that pods on the same node cannot share."""
-    return (
-        _is_same_gce_disk(one, other)
-        or _is_same_aws_disk(one, other)
-        or _is_same_iscsi_disk(one, other)
-        or _is_same_rbd_image(one, other)
-    )
-
-
-def _is_same_gce_disk(one: Volume, other: Volume) -> bool:
-    disk, second = one.gce_persistent_disk, other.gce_persistent_disk
-    if disk is None or second is None or (disk.read_only and second.read_only):
-        return False
-    return disk.pd_name == second.pd_name
-
-
-def _is_same_aws_disk(one: Volume, other: Volume) -> bool:
-    """Not even readers can share these."""
-    disk, second = one.aws_elastic_block_store, other.aws_elastic_block_store
-    return disk is not None and second is not None and disk.volume_id == second.volume_id
-
-
-def _is_same_iscsi_disk(one: Volume, other: Volume) -> bool:
-    """The name alone identifies a disk, with any portal and unit."""
-    disk, second = one.iscsi, other.iscsi
-    if disk is None or second is None or (disk.read_only and second.read_only):
-        return False
-    return disk.iqn == second.iqn
-
-
-def _is_same_rbd_image(one: Volume, other: Volume) -> bool:
-    disk, second = one.rbd, other.rbd
-    if disk is None or second is None or (disk.read_only and second.read_only):
-        return False
-    shares_monitor = not set(disk.monitors or ()).isdisjoint(second.monitors or ())
-    return shares_monitor and (disk.pool, disk.image) == (second.pool, second.image)
+    """Whether two volumes share a disk that pods on the same node cannot share."""
+    held = dict(disks_of(other))
+    return any(disk in held and not (reads and held[disk]) for disk, reads in disks_of(one))

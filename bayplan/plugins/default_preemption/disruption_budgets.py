@@ -54,16 +54,21 @@ class Budgets:
         violating: list[Pod] = []
         harmless: list[Pod] = []
         for pod in pods:
-            exceeded = False
-            for budget in self.of(pod):
-                if pod.name not in budget.disrupted_pods:
-                    left = allowed.get(id(budget), budget.status.disruptions_allowed) - 1
-                    allowed[id(budget)] = left
-                    exceeded = exceeded or left < 0
-                    if exceeded and self._stops_at_first:
-                        break  # later budgets keep their allowance
-            (violating if exceeded else harmless).append(pod)
+            exceeds = self.exceeds(pod, allowed, self._stops_at_first)
+            (violating if exceeds else harmless).append(pod)
         return violating, harmless
+
+    def exceeds(self, pod: Pod, allowed: dict[int, int], stops_at_first: bool) -> bool:
+        """Whether removing the pod exceeds a budget, of which so many disruptions are still `allowed`, by id."""
+        exceeded = False
+        for budget in self.of(pod):
+            if pod.name not in budget.disrupted_pods:
+                left = allowed.get(id(budget), budget.status.disruptions_allowed) - 1
+                allowed[id(budget)] = left
+                exceeded = exceeded or left < 0
+                if exceeded and stops_at_first:
+                    break  # later budgets keep their allowance
+        return exceeded
 
     def exceeded(self, matrix: PodMatrix, rows: Ints, priority: int) -> Bools | None:
         """bool [rows, places]: removing the pod, after the more important ones below `priority`, exceeds a budget.

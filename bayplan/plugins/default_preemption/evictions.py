@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from ...api.pod import Pod
 from ...api.pod_groups import GroupPreemptor
 from ...errors import ApiError
-from ...framework import SUCCESS, Handle, Status, failure
+from ...framework import SUCCESS, Plugin, Status, failure
 from ...framework.interface import Preemption
 from ...framework.preemptor import preempted_event
 from ...framework.victims import Victims
@@ -21,20 +21,15 @@ log = logging.getLogger(__name__)
 
 
 class VictimEvictions:
-    """Deletes victims, or stops those that are not bound yet."""
+    """Deletes victims of `plugin`, or stops those that are not bound yet."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, plugin: Plugin) -> None:
+        self._plugin = plugin
         self.last: dict[str, Pod] = {}
         """By uid of the pod or group that makes room, the last of its victims while it is being deleted."""
 
     def evict(
-        self,
-        handle: Handle,
-        pod: Pod,
-        chosen: Victims,
-        account: Preemption,
-        is_on_trial: bool = False,
+        self, pod: Pod, chosen: Victims, account: Preemption, is_on_trial: bool = False
     ) -> None:
         """Push the victims out; lower-priority pods nominated to the node lose their nomination.
 
@@ -42,19 +37,16 @@ class VictimEvictions:
         """
         if not chosen.evicted:
             return
-        self._clear_nominations(handle, pod, chosen, account, is_on_trial)
-        self.delete(handle, chosen.pods, pod, [pod])
+        self._clear_nominations(pod, chosen, account, is_on_trial)
+        self.delete(chosen.pods, pod, [pod])
 
     def delete(
-        self,
-        handle: Handle,
-        victims: Sequence[Pod],
-        preemptor: Pod | GroupPreemptor,
-        pods: Sequence[Pod],
+        self, victims: Sequence[Pod], preemptor: Pod | GroupPreemptor, pods: Sequence[Pod]
     ) -> None:
         """Delete `victims` in the background; `pods` are retried at once when that fails."""
+        handle = self._plugin.handle
         evicted = [victim for victim in victims if not victim.is_terminating]
-        to_delete = [victim for victim in evicted if not self._stop(handle, victim, preemptor)]
+        to_delete = [victim for victim in evicted if not self._stop(victim, preemptor)]
         is_last_stopped = bool(evicted) and evicted[-1] not in to_delete
         wakes = is_last_stopped and handle.release.stopped_victims_wake
         if not to_delete:
@@ -62,11 +54,8 @@ class VictimEvictions:
                 handle.activate(pods)
             return
         self.last[preemptor.uid] = to_delete[-1]
-        metrics, release, is_group = (
-            handle.metrics,
-            handle.release,
-            isinstance(preemptor, GroupPreemptor),
-        )
+        metrics, release = handle.metrics, handle.release
+        is_group = isinstance(preemptor, GroupPreemptor)
         if is_group and release.groups_are_entries and metrics.preemptions is not None:
             metrics.preemptions.victims.observe(len(victims))
         else:
@@ -103,18 +92,14 @@ class VictimEvictions:
         finished(status)
 
     def _clear_nominations(
-        self,
-        handle: Handle,
-        pod: Pod,
-        chosen: Victims,
-        account: Preemption,
-        is_on_trial: bool = False,
+        self, pod: Pod, chosen: Victims, account: Preemption, is_on_trial: bool = False
     ) -> None:
         """Clear the nominations of lower-priority pods to the node.
 
         While the nodes of a group are on trial, the members after the pod still see them: kube-scheduler learns of its
         own clearing from the API server.
         """
+        handle = self._plugin.handle
         nominated = handle.nominator.nominated_pods(chosen.node_name)
         rivals = [rival for rival in nominated if rival.priority < pod.priority]
         account.cleared += rivals
@@ -136,21 +121,20 @@ class VictimEvictions:
         else:
             clear()
 
-    def evict_within_attempt(
-        self, handle: Handle, pod: Pod, chosen: Victims, account: Preemption
-    ) -> Status:
+    def evict_within_attempt(self, pod: Pod, chosen: Victims, account: Preemption) -> Status:
         """Push the victims out with feature gate SchedulerAsyncPreemption off: one that cannot be fails the attempt.
 
         The scheduler's thread never waits for an API server: until a client has answered, no other pod is tried, and
         the attempt does not end.
         """
+        handle = self._plugin.handle
         handle.metrics.preemption_victims.observe(len(chosen.pods))
         over = handle.metrics.evicting(BY_POD, is_async=False)
         try:
             answers = [
                 handle.client.evict(victim, pod)
                 for victim in chosen.evicted
-                if not self._stop(handle, victim, pod)
+                if not self._stop(victim, pod)
             ]
         except ApiError as error:
             over(False)
@@ -162,7 +146,7 @@ class VictimEvictions:
             pause.count -= 1
             over(status.is_success)
             if status.is_success:
-                self._clear_nominations(handle, pod, chosen, account)
+                self._clear_nominations(pod, chosen, account)
             ended, pause.ended = pause.ended, None
             if ended is not None:
                 ended(status)
@@ -174,19 +158,20 @@ class VictimEvictions:
             handle.executor.run(lambda: _evicted(later), go_on)
         else:
             over(True)
-            self._clear_nominations(handle, pod, chosen, account)
+            self._clear_nominations(pod, chosen, account)
         return SUCCESS
 
-    def _stop(self, handle: Handle, victim: Pod, preemptor: Pod | GroupPreemptor) -> bool:
+    def _stop(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> bool:
         """Stop a victim that is not bound yet, without deleting it; False when it is too late for that."""
+        handle, name = self._plugin.handle, self._plugin.name
         waiting_pods, pre_binding = handle.waiting_pods, handle.pre_binding
         waiting = waiting_pods.get(victim.uid) if waiting_pods is not None else None
         fails = handle.release.waiting_victims_fail
         if waiting is not None and not fails:
-            return waiting.reject(self._name, "preempted")
-        stopped = waiting is not None and waiting.preempt(self._name, "preempted")
+            return waiting.reject(name, "preempted")
+        stopped = waiting is not None and waiting.preempt(name, "preempted")
         if fails and not stopped and pre_binding is not None:
-            stopped = pre_binding.cancel(victim.uid, f"preempted by {self._name}")
+            stopped = pre_binding.cancel(victim.uid, f"preempted by {name}")
         if stopped:
             handle.client.record_event(preempted_event(victim, preemptor, in_memory=True))
         return stopped

@@ -219,7 +219,7 @@ def victim_units(pods: Iterable[Pod], lister: Lister, by_group: bool = False) ->
     """
     units: dict[tuple[str, str], VictimUnit] = {}
     for pod in pods:
-        group = _group_of(pod, lister)
+        group = group_of(pod, lister)
         if group is None or not group.spec.is_disrupted_whole:
             priority = pod.priority if group is None or not by_group else group.spec.priority or 0
             units["", pod.uid] = VictimUnit(priority, start_of(pod), len(units), [pod])
@@ -233,7 +233,7 @@ def victim_units(pods: Iterable[Pod], lister: Lister, by_group: bool = False) ->
     return list(units.values())
 
 
-def _group_of(pod: Pod, lister: Lister) -> PodGroup | None:
+def group_of(pod: Pod, lister: Lister) -> PodGroup | None:
     """The group of the pod, if it has one."""
     reference = pod.spec.scheduling_group
     if reference is None:
@@ -263,17 +263,7 @@ def violations(
     found = dict.fromkeys((unit.number for unit in units), 0)
     for unit in units if budgets.listed else ():
         for pod in unit.pods:
-            found[unit.number] += _exceeds(pod, budgets, allowed)
+            found[unit.number] += budgets.exceeds(pod, allowed, stops_at_first=True)
             if found[unit.number] and not counts_all:
                 break
     return found
-
-
-def _exceeds(pod: Pod, budgets: Budgets, allowed: dict[int, int]) -> bool:
-    for budget in budgets.of(pod):
-        if pod.name not in budget.disrupted_pods:
-            left = allowed.get(id(budget), budget.status.disruptions_allowed) - 1
-            allowed[id(budget)] = left
-            if left < 0:
-                return True
-    return False

@@ -54,7 +54,13 @@ from .by_amounts import BesideRoom, ByAmounts
 from .candidates import NO_VICTIMS, best_candidate
 from .disruption_budgets import BudgetFollower, Budgets
 from .evictions import VictimEvictions
-from .for_groups import VictimUnit, preempt_for_group, preempt_once_for_group, victim_units
+from .for_groups import (
+    VictimUnit,
+    group_of,
+    preempt_for_group,
+    preempt_once_for_group,
+    victim_units,
+)
 from .node_units import UnitByUnit
 from .node_victims import OneByOne, reject_without_victims
 
@@ -96,7 +102,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         """The last result, with the node count and the reasons that it is for: pods of a class fail one after
         another.
         """
-        self._evictions = VictimEvictions(self.name)
+        self._evictions = VictimEvictions(self)
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -118,7 +124,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             return SUCCESS
         uid, message = pod.uid, IN_PROGRESS
         if self._has_groups and pod.spec.scheduling_group is not None:
-            group, message = self._group_of(pod), IN_PROGRESS_FOR_GROUP
+            group, message = group_of(pod, self.handle.lister), IN_PROGRESS_FOR_GROUP
             uid = "" if group is None else group.uid
         last = self._evictions.last.get(uid)
         if last is None:
@@ -129,12 +135,6 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         if current is None or current.uid != last.uid or current.is_terminating:
             return SUCCESS
         return unresolvable(message)
-
-    def _group_of(self, pod: Pod) -> PodGroup | None:
-        reference = pod.spec.scheduling_group
-        assert reference is not None, "a member of a group"
-        found = self.handle.lister.get("PodGroup", pod.namespace, reference.pod_group_name or "")
-        return found if isinstance(found, PodGroup) else None
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         waits = self._is_async and release_of(self).preemption_waits_for_deletes
@@ -176,17 +176,15 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             preemptions.chosen(BY_POD, chosen.pdb_violations)
         if state.group is not None and self.handle.group_options.evict_for_whole_groups:
             account.is_held = True
-            evict = partial(self._evictions.evict, self.handle, pod, chosen, account)
+            evict = partial(self._evictions.evict, pod, chosen, account)
             held_evictions(state.group).append(HeldEviction(pod, chosen, evict))
             return PostFilterResult(chosen.node_name, account), self._found(chosen)
         if not self._is_async and state.group is None:  # the nodes of a group are on trial
-            status = self._evictions.evict_within_attempt(self.handle, pod, chosen, account)
+            status = self._evictions.evict_within_attempt(pod, chosen, account)
             if not status.is_success:
                 return PostFilterResult(None, account), _told(status)
             return PostFilterResult(chosen.node_name, account), self._found(chosen)
-        self._evictions.evict(
-            self.handle, pod, chosen, account, is_on_trial=state.group is not None
-        )
+        self._evictions.evict(pod, chosen, account, is_on_trial=state.group is not None)
         return PostFilterResult(chosen.node_name, account), self._found(chosen)
 
     def _found(self, chosen: Victims) -> Status:
@@ -217,7 +215,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     def _why_not_alone(self, pod: Pod) -> str:
         """Reason why a member of a pod group must not preempt for itself; empty when it may."""
         if self._has_placements:
-            group = self._group_of(pod)
+            group = group_of(pod, self.handle.lister)
             if group is None:
                 return NO_GROUP
             if group.spec.scheduling_constraints is not None:
@@ -338,7 +336,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             )
         if victims:
             preemptor = GroupPreemptor(group, pods[0].scheduler_name)
-            self._evictions.delete(self.handle, victims, preemptor, pods)
+            self._evictions.delete(victims, preemptor, pods)
         if self.handle.metrics.preemptions is not None:
             self.handle.metrics.preemptions.attempts.labels(status.code.name).count += 1
         return victims, status

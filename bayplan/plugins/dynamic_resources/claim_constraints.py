@@ -8,7 +8,7 @@ DRAListTypeAttributes those of internal/experimental.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias
 
 from ...api.devices import DeviceAttribute
 from ...api.dra import DeviceConstraint
@@ -25,16 +25,22 @@ ABSENT = object()
 class ConstraintTracker(ABC):
     """Keeps track of the devices taken; `add` and `remove` come in pairs, last in, first out."""
 
+    reads_lists = False
+    """Whether an attribute has several values."""
+
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
         self._attribute = attribute
         self._requests = frozenset(requests)
         self._count = 0
+        self._values: list[Any] = []
+        """Of the devices taken, in order."""
 
     def add(self, request: str, alternative: str, offer: Offer) -> bool:
         """Take one more device, unless the constraint does not let it."""
         if not self._concerns(request, alternative):
             return True
-        value = self._read(offer)
+        read = values_of if self.reads_lists else attribute_of
+        value = read(offer, self._attribute)
         if value is ABSENT or (self._count and not self._admits(value)):
             return False
         self._note(request, value)
@@ -51,32 +57,22 @@ class ConstraintTracker(ABC):
         names = self._requests
         return not names or request in names or f"{request}/{alternative}" in names
 
-    def _read(self, offer: Offer) -> object:
-        """The attribute of a device; ABSENT when the device cannot be taken."""
-        return attribute_of(offer, self._attribute)
-
     @abstractmethod
-    def _admits(self, value: object) -> bool:
+    def _admits(self, value: Any) -> bool:
         """Whether a device with this value goes with those that are there."""
 
-    @abstractmethod
-    def _note(self, request: str, value: object) -> None: ...
+    def _note(self, request: str, value: Any) -> None:
+        self._values.append(value)
 
     def _drop(self, request: str) -> None:
-        return None
+        self._values.pop()
 
 
 class MatchAttribute(ConstraintTracker):
     """All devices have the attribute, with one value."""
 
-    _value: object = None
-
-    def _admits(self, value: object) -> bool:
-        return value is not None and value == self._value
-
-    def _note(self, request: str, value: object) -> None:
-        if not self._count:
-            self._value = value
+    def _admits(self, value: Any) -> bool:
+        return value is not None and value == self._values[0]
 
 
 class DistinctAttribute(ConstraintTracker):
@@ -87,84 +83,49 @@ class DistinctAttribute(ConstraintTracker):
 
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
         super().__init__(attribute, requests)
-        self._values: dict[str, object] = {}
+        self._last: dict[str, object] = {}
 
-    def _admits(self, value: object) -> bool:
-        return value not in self._values.values() and (value is not None or not self._values)
+    def _admits(self, value: Any) -> bool:
+        return value not in self._last.values() and (value is not None or not self._last)
 
-    def _note(self, request: str, value: object) -> None:
-        self._values[request] = value
+    def _note(self, request: str, value: Any) -> None:
+        self._last[request] = value
 
     def _drop(self, request: str) -> None:
-        self._values.pop(request, None)
+        self._last.pop(request, None)
 
 
 class DistinctFromAll(ConstraintTracker):
     """The same from v1.37 on: compared with every device that is there."""
 
-    def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
-        super().__init__(attribute, requests)
-        self._values: list[object] = []
-
-    def _admits(self, value: object) -> bool:
+    def _admits(self, value: Any) -> bool:
         return value is not None and value not in self._values
-
-    def _note(self, request: str, value: object) -> None:
-        self._values.append(value)
-
-    def _drop(self, request: str) -> None:
-        self._values.pop()
 
 
 class CommonValue(ConstraintTracker):
-    """All devices have the attribute, with a value in common."""
+    """All devices have the attribute, with a value in common; noted are those that all up to each one have."""
 
-    def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
-        super().__init__(attribute, requests)
-        self._common: list[Values] = []
-        """The values that all devices up to each one have."""
+    reads_lists = True
 
-    def _read(self, offer: Offer) -> object:
-        return values_of(offer, self._attribute)
+    def _admits(self, value: Any) -> bool:
+        return _have_common(self._values[-1], value)
 
-    def _admits(self, value: object) -> bool:
-        return _have_common(self._common[-1], _as_values(value))
-
-    def _note(self, request: str, value: object) -> None:
-        kind, values = _as_values(value)
-        self._common.append((kind, values & self._common[-1][1] if self._common else values))
-
-    def _drop(self, request: str) -> None:
-        self._common.pop()
+    def _note(self, request: str, value: Any) -> None:
+        kind, values = value
+        self._values.append((kind, values & self._values[-1][1] if self._values else values))
 
 
 class DisjointValues(ConstraintTracker):
     """All devices have the attribute, none a value of another one."""
 
-    def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
-        super().__init__(attribute, requests)
-        self._values: list[Values] = []
+    reads_lists = True
 
-    def _read(self, offer: Offer) -> object:
-        return values_of(offer, self._attribute)
-
-    def _admits(self, value: object) -> bool:
-        values = _as_values(value)
-        return not any(_have_common(other, values) for other in self._values)
-
-    def _note(self, request: str, value: object) -> None:
-        self._values.append(_as_values(value))
-
-    def _drop(self, request: str) -> None:
-        self._values.pop()
+    def _admits(self, value: Any) -> bool:
+        return not any(_have_common(other, value) for other in self._values)
 
 
 def _have_common(one: Values, other: Values) -> bool:
     return one[0] == other[0] and not one[1].isdisjoint(other[1])
-
-
-def _as_values(value: object) -> Values:
-    return cast("Values", value)
 
 
 def make_constraint(wanted: DeviceConstraint, features: DeviceFeatures) -> ConstraintTracker | None:

@@ -24,11 +24,8 @@ from ...config.plugin_args import (
 )
 from ...errors import InputError
 from ...framework import MAX_SCORE, NODE_ROW, CycleState, Handle, ScorePlugin, typed_args
-from ...framework.scores import broken_line
+from ...framework.scores import MAX_UTILIZATION, shape_heights
 from ...table import Ints, NodeTable, Rows
-
-MAX_UTILIZATION = 100
-SHAPE_SCALE = MAX_SCORE // 10  # a shape's scores go from 0 to 10
 
 
 class AllocationScorer(ScorePlugin):
@@ -116,8 +113,7 @@ class RequestedToCapacityRatio(AllocationScorer):
         super().__init__({resource: weight or 1 for resource, weight in weights.items()})
         if not shape:
             raise InputError("shape: expected at least one point; got none")
-        points = [(utilization, score * SHAPE_SCALE) for utilization, score in shape]
-        self._heights = broken_line(points, np.arange(MAX_UTILIZATION + 1, dtype=np.int64))
+        self._heights = shape_heights(shape)
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:

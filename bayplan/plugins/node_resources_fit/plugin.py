@@ -52,7 +52,7 @@ from ...framework.devices import Devices, Offer, Selection
 from ...framework.events import EventWithHint
 from ...framework.fit_status import fit_status, fit_verdict
 from ...framework.placement import PodGroupAssignments, PodGroupInfo
-from ...framework.scores import broken_line
+from ...framework.scores import shape_heights
 from ...table import Ints, NodeTable, Rows
 from .hints import FitHints
 
@@ -298,10 +298,6 @@ class NodeResourcesFit(
         )
 
 
-MAX_UTILIZATION = 100
-SHAPE_SCALE = MAX_SCORE // 10  # a shape's scores go from 0 to 10
-
-
 class Strategy:
     """A weighted mean, over resources, of points from 0 to 100; `heights` is for RATIO."""
 
@@ -347,9 +343,7 @@ def requested_to_capacity_ratio(
     weights: Mapping[str, int], shape: Sequence[tuple[int, int]]
 ) -> Strategy:
     """Favours the utilisation with the highest points of the shape, a broken line."""
-    points = [(utilization, score * SHAPE_SCALE) for utilization, score in shape]
-    heights = broken_line(points, np.arange(MAX_UTILIZATION + 1, dtype=np.int64))
-    return Strategy(ShareKind.RATIO, weights, heights)
+    return Strategy(ShareKind.RATIO, weights, shape_heights(shape))
 
 
 def make_strategy(wanted: ScoringStrategy | None) -> Strategy:

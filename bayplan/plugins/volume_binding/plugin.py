@@ -8,7 +8,6 @@ volumes; `volume_columns.py` has the volumes as columns, `assumed.py` what was g
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import pairwise
 from typing import Any, Self
 
 import msgspec
@@ -22,7 +21,6 @@ from ...config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
 from ...errors import BayplanError
 from ...framework import (
     GROUPS,
-    MAX_SCORE,
     SKIP,
     SUCCESS,
     CycleState,
@@ -41,7 +39,7 @@ from ...framework import (
 from ...framework.cancellation import CANCELLED, cancelled_error
 from ...framework.events import EventWithHint
 from ...framework.interface import NOT_SETTLED
-from ...framework.scores import divide
+from ...framework.scores import MAX_UTILIZATION, shape_heights
 from ...table import Bools, Ints, NodeTable, Rows
 from .assumed import AssumedObjects
 from .claim_sets import PodClaims, are_bound, check_claims, has_claims, sort_claims
@@ -238,8 +236,6 @@ class ScoringVolumeBinding(VolumeBinding):
 
 
 DEFAULT_SHAPE = ((0, 10), (100, 0))
-MAX_UTILIZATION = 100
-MAX_SHAPE_SCORE = 10
 
 
 class CapacityScorer:
@@ -247,9 +243,7 @@ class CapacityScorer:
 
     def __init__(self, shape: Sequence[UtilizationShapePoint] | None = None) -> None:
         given = [(point.utilization, point.score) for point in shape or ()] or DEFAULT_SHAPE
-        scale = MAX_SCORE // MAX_SHAPE_SCORE
-        line = [(utilization, score * scale) for utilization, score in given]
-        self._heights = _heights(line)
+        self._heights = shape_heights(given)
 
     def score(self, found: FoundVolumes, volumes: VolumeColumns, size: int) -> Ints:
         """int64 per row: the mean over the storage classes of the claims, in whole points.
@@ -314,15 +308,3 @@ def _add(shares: dict[int, Share], number: int, share: Share) -> None:
         shares[number] = share
     else:
         shares[number] = known[0] | share[0], known[1] + share[1], known[2] + share[2]
-
-
-def _heights(line: Sequence[tuple[int, int]]) -> Ints:
-    """int64 per whole percent: the height of the line there."""
-    at = np.arange(MAX_UTILIZATION + 1, dtype=np.int64)
-    heights = np.full_like(at, line[-1][1])
-    for (left, low), (right, high) in reversed(list(pairwise(line))):
-        # A falling line gives negative numerators: divide truncates toward zero as Go does.
-        heights = np.where(
-            at <= right, low + divide((high - low) * (at - left), right - left), heights
-        )
-    return np.where(at <= line[0][0], line[0][1], heights)
