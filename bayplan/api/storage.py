@@ -24,6 +24,7 @@ from .volumes import (
     PersistentVolumeClaimSpec,
     Portworx,
     VsphereVolume,
+    claim_name_of,
 )
 
 STORAGE_V1 = "storage.k8s.io/v1"
@@ -218,6 +219,14 @@ class PersistentVolumeClaim(KubeObject, frozen=True, dict=True, gc=True):
         """Whether it was created for an ephemeral volume of `pod`."""
         owner = controller_of(self.owner_references)
         return self.namespace == pod.namespace and owner is not None and owner.uid == pod.uid
+
+    def is_used_by(self, pod: Pod, named_only: bool = False) -> bool:
+        """Whether a volume of `pod` is this claim; with `named_only`, one that is not ephemeral."""
+        return self.namespace == pod.namespace and any(
+            claim_name_of(volume, pod.name) == self.name
+            for volume in pod.spec.volumes or ()
+            if volume.persistent_volume_claim is not None or not named_only
+        )
 
 
 class TopologySelectorRequirement(Wire, frozen=True):

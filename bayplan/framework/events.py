@@ -162,6 +162,8 @@ HintFunction = Callable[[Pod, Any, Any], Hint]
 It is called once per waiting pod and event, so it must be cheap, or be marked `called_for(EACH_SPEC)`. One that
 raises counts as QUEUE.
 """
+Helps = Callable[[Pod, Any, Any], bool]
+"""(waiting pod, object before, object after) -> whether the event is worth a new attempt. Objects are of the kind."""
 
 
 Affected = Callable[[Any, Any], Collection[str] | None]
@@ -178,7 +180,7 @@ class CalledFor(Enum):
 EACH_POD, EACH_SPEC = CalledFor.EACH_POD, CalledFor.EACH_SPEC
 Targets = CalledFor | Affected
 CALLED_FOR = "_called_for"
-Asked = TypeVar("Asked", bound=Callable[..., Hint])
+Asked = TypeVar("Asked", bound=Callable[..., Hint | bool])
 
 
 def called_for(targets: Targets) -> Callable[[Asked], Asked]:
@@ -196,7 +198,7 @@ def called_for(targets: Targets) -> Callable[[Asked], Asked]:
             return hint
 
         @wraps(hint)  # the same hint may be registered with other targets
-        def ask(*args: Any) -> Hint:
+        def ask(*args: Any) -> Hint | bool:
             return hint(*args)
 
         setattr(ask, CALLED_FOR, targets)
@@ -218,24 +220,43 @@ class EventWithHint(msgspec.Struct, frozen=True):
     hint: HintFunction | None = None
 
 
-def wait_for(resource: str, action: ActionType, hint: HintFunction | None = None) -> EventWithHint:
+def wait_for(
+    resource: str,
+    action: ActionType,
+    hint: HintFunction | None = None,
+    *,
+    helps: Helps | None = None,
+) -> EventWithHint:
     """An entry of `events_to_register`: an event, and whether it is worth a new attempt."""
-    return EventWithHint(ClusterEvent(resource, action), hint)
+    event = ClusterEvent(resource, action)
+    return EventWithHint(event, hint if helps is None else _hint_of(helps, event))
 
 
-def typed(kind: type[T], obj: Any) -> T | None:
-    """The object of an event, which may be absent; InputError when it is of another kind."""
-    if obj is None or isinstance(obj, kind):
-        return obj
-    raise InputError(f"object of the event: expected {kind.__name__}; got {type(obj).__name__}")
+def _hint_of(helps: Helps, event: ClusterEvent) -> HintFunction:
+    """The hint that says Queue where `helps` does; InputError for an object of another kind, or for none."""
+    kind = event.resource.rpartition("/")[2]
+    needs_old = event.action == ActionType.Delete
+    needs_new = not event.action & ActionType.Delete
+
+    @wraps(helps)
+    def hint(pod: Pod, old: Any, new: Any) -> Hint:
+        for obj, is_needed in ((old, needs_old), (new, needs_new)):
+            if obj is None and is_needed:
+                raise InputError(f"object of the event: expected {kind}; got none")
+            if obj is not None and getattr(obj, "kind", None) != kind:
+                got = type(obj).__name__
+                raise InputError(f"object of the event: expected {kind}; got {got}")
+        return Hint.QUEUE if helps(pod, old, new) else Hint.SKIP
+
+    return hint
 
 
 def required(kind: type[T], obj: Any) -> T:
     """The object of an event, which must be there; InputError when it is not, or of another kind."""
-    found = typed(kind, obj)
-    if found is None:
-        raise InputError(f"object of the event: expected {kind.__name__}; got none")
-    return found
+    if isinstance(obj, kind):
+        return obj
+    got = "none" if obj is None else type(obj).__name__
+    raise InputError(f"object of the event: expected {kind.__name__}; got {got}")
 
 
 ANY_EVENT = tuple(

@@ -71,10 +71,11 @@ class Coscheduling(
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         change = ActionType.UpdatePodLabel | ActionType.UpdatePodScaleDown
+        change |= ActionType.UpdatePodToleration
         return (
-            wait_for(POD, ActionType.Add, self._after_pod_added),
-            wait_for(POD, ActionType.Delete, self._after_pod_left),
-            wait_for(POD, change | ActionType.UpdatePodToleration, self._after_pod_changed),
+            wait_for(POD, ActionType.Add, helps=self._after_pod_added),
+            wait_for(POD, ActionType.Delete, helps=self._after_pod_left),
+            wait_for(POD, change, helps=self._after_pod_changed),
             wait_for(NODE, ActionType.Add | ActionType.Update),
             wait_for(POD_GROUPS.name, ActionType.Add | ActionType.Update, self._after_pod_group),
             wait_for(POD_GROUPS.name, ActionType.Delete, self._after_pod_group),
@@ -87,27 +88,24 @@ class Coscheduling(
         is_own = group is not None and group[1:] == (changed.namespace, changed.name)
         return Hint.QUEUE if is_own else Hint.SKIP
 
-    def _after_pod_added(self, pod: Pod, old: Any, new: Any) -> Hint:
+    def _after_pod_added(self, pod: Pod, before: None, added: Pod) -> bool:
         """Another member may be the one that was missing."""
-        return Hint.QUEUE if _group(new) == _group(pod) else Hint.SKIP
+        return _group(added) == _group(pod)
 
-    def _after_pod_changed(self, pod: Pod, old: Any, new: Any) -> Hint:
+    def _after_pod_changed(self, pod: Pod, before: Pod | None, after: Pod) -> bool:
         """A member may fit better now; a pod on a node may leave more room."""
-        changed = required(Pod, new)
-        helps = changed.node_name or _group(changed) == _group(pod)
-        return Hint.QUEUE if helps else Hint.SKIP
+        return bool(after.node_name) or _group(after) == _group(pod)
 
-    def _after_pod_left(self, pod: Pod, old: Any, new: Any) -> Hint:
+    def _after_pod_left(self, pod: Pod, gone: Pod, after: None) -> bool:
         """A pod left its node. Resources that a group held for its turn are no news to other pods."""
-        gone = required(Pod, old)
         group = _group(gone)
         if group is not None:
             if group == _group(pod):
-                return Hint.SKIP
+                return False
             if self._still_wants_a_node(gone) and not self._is_complete(group, gone):
-                return Hint.SKIP
+                return False
         scarce = {name for name in pod.requests if is_scalar(name)}
-        return Hint.SKIP if scarce and scarce.isdisjoint(gone.requests) else Hint.QUEUE
+        return not (scarce and scarce.isdisjoint(gone.requests))
 
     def pre_enqueue(self, pod: Pod) -> Status:
         group = _group(pod)

@@ -39,10 +39,7 @@ from ..framework.events import (
     NODE,
     ActionType,
     EventWithHint,
-    Hint,
     called_for,
-    required,
-    typed,
     wait_for,
 )
 from ..table import Ints, NodeTable, Rows
@@ -83,17 +80,15 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         node_changes = ActionType.Add | ActionType.UpdateNodeLabel
-        return (wait_for(NODE, node_changes, self.after_node_change),)
+        return (wait_for(NODE, node_changes, helps=self.after_node_change),)
 
     @called_for(EACH_SPEC)
-    def after_node_change(self, pod: Pod, old: Any, new: Any) -> Hint:
+    def after_node_change(self, pod: Pod, before: Node | None, after: Node) -> bool:
         """A node helps that matches now and did not before."""
-        before, after = typed(Node, old), required(Node, new)
         added = self._added_required
         if added is not None and not added.matches(after.labels, after.name):
-            return Hint.SKIP
-        helps = matches_node(pod, after) and (before is None or not matches_node(pod, before))
-        return Hint.QUEUE if helps else Hint.SKIP
+            return False
+        return matches_node(pod, after) and (before is None or not matches_node(pod, before))
 
     def settled(self, spec: PodSpec) -> Settled:
         return Settled(self._settled_filter(spec), self._settled_score(spec))

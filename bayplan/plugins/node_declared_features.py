@@ -28,10 +28,8 @@ from ..framework.events import (
     POD,
     ActionType,
     EventWithHint,
-    Hint,
     called_for,
     required,
-    typed,
     wait_for,
 )
 from ..framework.interface import PASSES_PRE_FILTER, SKIPS_PRE_FILTER
@@ -73,8 +71,8 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     def events_to_register(self) -> Sequence[EventWithHint]:
         node_changes = ActionType.Add | ActionType.UpdateNodeDeclaredFeature
         return (
-            wait_for(NODE, node_changes, after_node_change),
-            wait_for(POD, ActionType.Update, after_pod_update),
+            wait_for(NODE, node_changes, helps=after_node_change),
+            wait_for(POD, ActionType.Update, helps=after_pod_update),
         )
 
     def settled(self, spec: PodSpec) -> Settled:
@@ -93,11 +91,6 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         return SUCCESS if declared else unresolvable(self._reason)
 
 
-def required_features(pod: Pod) -> frozenset[str]:
-    """The features that the pod makes use of."""
-    return features_of(pod.spec)
-
-
 def features_of(spec: PodSpec) -> frozenset[str]:
     """The features that pods of this spec make use of."""
     required = NO_FEATURES
@@ -111,18 +104,14 @@ def features_of(spec: PodSpec) -> frozenset[str]:
 
 
 @called_for(EACH_SPEC)
-def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
+def after_node_change(pod: Pod, before: Node | None, after: Node) -> bool:
     """A new node, or one that declares other features; which ones is left to the filter."""
-    before, after = typed(Node, old), required(Node, new)
-    same = before is not None and before.declared_features == after.declared_features
-    return Hint.SKIP if same else Hint.QUEUE
+    return before is None or before.declared_features != after.declared_features
 
 
 @called_for(EACH_SPEC)
-def after_pod_update(pod: Pod, old: Any, new: Any) -> Hint:
+def after_pod_update(pod: Pod, before: Any, after: Pod) -> bool:
     """The pod itself must need other features than before."""
-    before, after = typed(Pod, old), required(Pod, new)
     if after.uid != pod.uid:
-        return Hint.SKIP
-    changed = required_features(required(Pod, before)) != required_features(after)
-    return Hint.QUEUE if changed else Hint.SKIP
+        return False
+    return features_of(required(Pod, before).spec) != features_of(after.spec)

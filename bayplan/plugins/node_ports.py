@@ -4,7 +4,6 @@ Mirrors pkg/scheduler/framework/plugins/nodeports/node_ports.go.
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 from ..api.pod import Pod, PodSpec
 from ..framework import (
@@ -26,9 +25,7 @@ from ..framework.events import (
     POD,
     ActionType,
     EventWithHint,
-    Hint,
     called_for,
-    required,
     wait_for,
 )
 from ..framework.interface import PASSES_PRE_FILTER, SKIPS_PRE_FILTER
@@ -49,7 +46,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            wait_for(POD, ActionType.Delete, after_pod_deleted),
+            wait_for(POD, ActionType.Delete, helps=after_pod_deleted),
             wait_for(NODE, ActionType.Add),
         )
 
@@ -71,11 +68,9 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
 
 
 @called_for(EACH_SPEC)
-def after_pod_deleted(pod: Pod, old: Any, new: Any) -> Hint:
+def after_pod_deleted(pod: Pod, deleted: Pod, after: None) -> bool:
     """A pod that held one of the ports must have left a node."""
-    deleted = required(Pod, old)
     if not deleted.is_assigned_or_nominated:
-        return Hint.SKIP
+        return False
     freed, wanted = deleted.spec.host_ports, pod.spec.host_ports
-    helps = any(port.conflicts_with(other) for port in wanted for other in freed)
-    return Hint.QUEUE if helps else Hint.SKIP
+    return any(port.conflicts_with(other) for port in wanted for other in freed)

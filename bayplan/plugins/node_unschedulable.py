@@ -4,7 +4,6 @@ Mirrors pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go.
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 from ..api.node import Node
 from ..api.pod import Pod, PodSpec
@@ -27,10 +26,7 @@ from ..framework.events import (
     POD,
     ActionType,
     EventWithHint,
-    Hint,
     called_for,
-    required,
-    typed,
     wait_for,
 )
 from ..framework.interface import PASSES_PRE_FILTER
@@ -52,8 +48,8 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin):
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            wait_for(NODE, ActionType.Add | ActionType.UpdateNodeTaint, after_node_change),
-            wait_for(POD, ActionType.UpdatePodToleration, after_toleration_change),
+            wait_for(NODE, ActionType.Add | ActionType.UpdateNodeTaint, helps=after_node_change),
+            wait_for(POD, ActionType.UpdatePodToleration, helps=after_toleration_change),
         )
 
     def settled(self, spec: PodSpec) -> Settled:
@@ -75,17 +71,12 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin):
 
 
 @called_for(EACH_SPEC)
-def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
+def after_node_change(pod: Pod, before: Node | None, after: Node) -> bool:
     """A node helps that comes open for pods, or is opened."""
-    before, after = typed(Node, old), required(Node, new)
-    was_closed = before is None or before.unschedulable
-    return Hint.QUEUE if was_closed and not after.unschedulable else Hint.SKIP
+    return (before is None or before.unschedulable) and not after.unschedulable
 
 
 @called_for(EACH_SPEC)
-def after_toleration_change(pod: Pod, old: Any, new: Any) -> Hint:
+def after_toleration_change(pod: Pod, before: Pod | None, after: Pod) -> bool:
     """The pod itself must have come to tolerate cordons."""
-    typed(Pod, old)
-    changed = required(Pod, new)
-    helps = changed.uid == pod.uid and tolerated(CORDON, changed.tolerations)
-    return Hint.QUEUE if helps else Hint.SKIP
+    return after.uid == pod.uid and tolerated(CORDON, after.tolerations)

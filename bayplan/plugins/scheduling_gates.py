@@ -4,11 +4,10 @@ Mirrors pkg/scheduler/framework/plugins/schedulinggates/scheduling_gates.go.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..api.pod import Pod
 from ..framework import SUCCESS, PreEnqueuePlugin, Status, unresolvable
-from ..framework.events import POD, ActionType, EventWithHint, Hint, required, typed, wait_for
+from ..framework.events import POD, ActionType, EventWithHint, wait_for
 
 
 class SchedulingGates(PreEnqueuePlugin):
@@ -22,10 +21,9 @@ class SchedulingGates(PreEnqueuePlugin):
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         gone = ActionType.UpdatePodSchedulingGatesEliminated
-        return (wait_for(POD, gone, after_gates_eliminated),)
+        return (wait_for(POD, gone, helps=after_gates_eliminated),)
 
 
-def after_gates_eliminated(pod: Pod, old: Any, new: Any) -> Hint:
+def after_gates_eliminated(pod: Pod, before: Pod | None, after: Pod) -> bool:
     """Only its own gates hold a pod back."""
-    typed(Pod, old)
-    return Hint.QUEUE if required(Pod, new).uid == pod.uid else Hint.SKIP
+    return after.uid == pod.uid

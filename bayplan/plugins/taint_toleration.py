@@ -35,10 +35,7 @@ from ..framework.events import (
     POD,
     ActionType,
     EventWithHint,
-    Hint,
     called_for,
-    required,
-    typed,
     wait_for,
 )
 from ..table import Bools, Ints, NodeTable, Rows
@@ -78,17 +75,16 @@ class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
         return spec.tolerations or ()
 
     def events_to_register(self) -> Sequence[EventWithHint]:
+        node_changes = ActionType.Add | ActionType.UpdateNodeTaint
         return (
-            wait_for(NODE, ActionType.Add | ActionType.UpdateNodeTaint, self.after_node_change),
-            wait_for(POD, ActionType.UpdatePodToleration, after_toleration_change),
+            wait_for(NODE, node_changes, helps=self.after_node_change),
+            wait_for(POD, ActionType.UpdatePodToleration, helps=after_toleration_change),
         )
 
     @called_for(EACH_SPEC)
-    def after_node_change(self, pod: Pod, old: Any, new: Any) -> Hint:
+    def after_node_change(self, pod: Pod, before: Node | None, after: Node) -> bool:
         """A node helps that comes without, or loses, the taints that the pod does not tolerate."""
-        before, after = typed(Node, old), required(Node, new)
-        helps = not self._repels(after, pod) and (before is None or self._repels(before, pod))
-        return Hint.QUEUE if helps else Hint.SKIP
+        return not self._repels(after, pod) and (before is None or self._repels(before, pod))
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         return SUCCESS
@@ -154,7 +150,6 @@ def named_reason(taint: Taint) -> str:
 
 
 @called_for(EACH_SPEC)
-def after_toleration_change(pod: Pod, old: Any, new: Any) -> Hint:
+def after_toleration_change(pod: Pod, before: Pod | None, after: Pod) -> bool:
     """Any new toleration of the pod itself may be the one it lacked."""
-    typed(Pod, old)
-    return Hint.QUEUE if required(Pod, new).uid == pod.uid else Hint.SKIP
+    return after.uid == pod.uid

@@ -33,9 +33,6 @@ from ..framework.events import (
     POD,
     ActionType,
     EventWithHint,
-    Hint,
-    required,
-    typed,
     wait_for,
 )
 from ..framework.interface import NOT_SETTLED, SKIPS_PRE_FILTER
@@ -84,9 +81,9 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin):
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            wait_for(POD, ActionType.Delete, after_pod_deleted),
+            wait_for(POD, ActionType.Delete, helps=after_pod_deleted),
             wait_for(NODE, ActionType.Add),
-            wait_for(PERSISTENT_VOLUME_CLAIM, ActionType.Add, after_claim_added),
+            wait_for(PERSISTENT_VOLUME_CLAIM, ActionType.Add, helps=after_claim_added),
         )
 
     def settled(self, spec: PodSpec) -> Settled:
@@ -154,29 +151,20 @@ def _is_used(table: NodeTable, namespace: str, name: str) -> bool:
     return bool(rows) and bool(np.any(table.live[rows]))
 
 
-def after_pod_deleted(pod: Pod, old: Any, new: Any) -> Hint:
+def after_pod_deleted(pod: Pod, deleted: Pod, after: None) -> bool:
     """A pod of the same namespace let go of a disk or a claim that the pod needs, on whichever node."""
-    typed(Pod, new)
-    deleted = required(Pod, old)
     if deleted.namespace != pod.namespace:
-        return Hint.SKIP
+        return False
     freed = deleted.spec.volumes or ()
     wanted = pod.spec.volumes or ()
-    helps = any(
+    return any(
         is_conflict(one, other) or is_same_claim(one, other) for one in wanted for other in freed
     )
-    return Hint.QUEUE if helps else Hint.SKIP
 
 
-def after_claim_added(pod: Pod, old: Any, new: Any) -> Hint:
+def after_claim_added(pod: Pod, before: None, claim: PersistentVolumeClaim) -> bool:
     """A claim that the pod names came."""
-    typed(PersistentVolumeClaim, old)
-    claim = required(PersistentVolumeClaim, new)
-    if claim.namespace != pod.namespace:
-        return Hint.SKIP
-    named = (volume.persistent_volume_claim for volume in pod.spec.volumes or ())
-    helps = any(source is not None and source.claim_name == claim.name for source in named)
-    return Hint.QUEUE if helps else Hint.SKIP
+    return claim.is_used_by(pod, named_only=True)
 
 
 def is_same_claim(one: Volume, other: Volume) -> bool:

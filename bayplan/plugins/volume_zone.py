@@ -5,7 +5,6 @@ that is provisioned today also has them in its node affinity, which VolumeBindin
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -32,9 +31,6 @@ from ..framework.events import (
     STORAGE_CLASS,
     ActionType,
     EventWithHint,
-    Hint,
-    required,
-    typed,
     wait_for,
 )
 from ..framework.interface import NOT_SETTLED, SKIPS_PRE_FILTER
@@ -62,10 +58,10 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     def events_to_register(self) -> Sequence[EventWithHint]:
         changes = ActionType.Add | ActionType.Update
         return (
-            wait_for(STORAGE_CLASS, ActionType.Add, after_class_added),
+            wait_for(STORAGE_CLASS, ActionType.Add, helps=after_class_added),
             wait_for(NODE, ActionType.Add | ActionType.UpdateNodeLabel),
-            wait_for(PERSISTENT_VOLUME_CLAIM, changes, after_claim_change),
-            wait_for(PERSISTENT_VOLUME, changes, after_volume_change),
+            wait_for(PERSISTENT_VOLUME_CLAIM, changes, helps=after_claim_change),
+            wait_for(PERSISTENT_VOLUME, changes, helps=after_volume_change),
         )
 
     def settled(self, spec: PodSpec) -> Settled:
@@ -165,27 +161,21 @@ def _has_a_zone(table: NodeTable, rows: Rows) -> Bools:
     return has
 
 
-def after_class_added(pod: Pod, old: Any, new: Any) -> Hint:
+def after_class_added(pod: Pod, before: None, added: StorageClass) -> bool:
     """Only a class that leaves the choice of the volume to the scheduler frees a pod of its zone."""
-    return Hint.QUEUE if required(StorageClass, new).waits_for_consumer else Hint.SKIP
+    return added.waits_for_consumer
 
 
-def after_claim_change(pod: Pod, old: Any, new: Any) -> Hint:
+def after_claim_change(
+    pod: Pod, before: PersistentVolumeClaim | None, claim: PersistentVolumeClaim
+) -> bool:
     """A claim that the pod names came or changed; generated claims are ignored."""
-    typed(PersistentVolumeClaim, old)
-    claim = typed(PersistentVolumeClaim, new)
-    if claim is None or claim.namespace != pod.namespace:
-        return Hint.SKIP
-    named = (volume.persistent_volume_claim for volume in pod.spec.volumes or ())
-    helps = any(source is not None and source.claim_name == claim.name for source in named)
-    return Hint.QUEUE if helps else Hint.SKIP
+    return claim.is_used_by(pod, named_only=True)
 
 
-def after_volume_change(pod: Pod, old: Any, new: Any) -> Hint:
+def after_volume_change(pod: Pod, before: PersistentVolume | None, after: PersistentVolume) -> bool:
     """A volume came, or is in other zones than before."""
-    before, after = typed(PersistentVolume, old), required(PersistentVolume, new)
-    same = before is not None and topologies(before) == topologies(after)
-    return Hint.SKIP if same else Hint.QUEUE
+    return before is None or topologies(before) != topologies(after)
 
 
 def topologies(volume: PersistentVolume) -> dict[str, frozenset[str]]:

@@ -11,9 +11,10 @@ from bayplan.framework.events import (
     WILDCARD,
     ActionType,
     ClusterEvent,
+    Hint,
     default_events,
     required,
-    typed,
+    wait_for,
 )
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.testing.builders import make_node, make_pod
@@ -125,14 +126,38 @@ def test_default_events_have_pod_groups_when_there_are_some() -> None:
 
 
 def test_object_of_another_kind_is_refused() -> None:
+    after_pod = wait_for("Pod", ActionType.All, helps=lambda pod, before, after: True).hint
+    assert after_pod is not None
+
+    assert after_pod(make_pod(), None, make_pod()) is Hint.QUEUE
     with pytest.raises(InputError, match="expected Pod; got Node"):
-        typed(Pod, make_node())
+        after_pod(make_pod(), make_node(), None)
+    with pytest.raises(InputError, match="expected Pod; got Node"):
+        required(Pod, make_node())
 
 
-def test_absent_object_is_refused_only_where_one_must_be() -> None:
+@pytest.mark.parametrize(
+    ("action", "needs_old", "needs_new"),
+    [("Add|Update", False, True), ("Delete", True, False), ("Add|Delete", False, False)],
+)
+def test_absent_object_is_refused_only_where_one_must_be(
+    action: str, needs_old: bool, needs_new: bool
+) -> None:
+    node, actions = make_node(), ActionType.parse(action)
+    hint = wait_for("Node", actions, helps=lambda pod, before, after: False).hint
+    assert hint is not None
+
+    for old, new, is_refused in ((None, node, needs_old), (node, None, needs_new)):
+        if not is_refused:
+            assert hint(make_pod(), old, new) is Hint.SKIP
+            continue
+        with pytest.raises(InputError, match="expected Node; got none"):
+            hint(make_pod(), old, new)
+
+
+def test_required_object() -> None:
     pod = make_pod()
 
-    assert typed(Pod, None) is None
     assert required(Pod, pod) is pod
     with pytest.raises(InputError, match="expected Node; got none"):
         required(Node, None)

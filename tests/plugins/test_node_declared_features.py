@@ -9,7 +9,7 @@ from bayplan.plugins.node_declared_features import (
     RESTART_ALL_CONTAINERS,
     USER_NAMESPACES_HOST_NETWORK,
     NodeDeclaredFeatures,
-    required_features,
+    features_of,
 )
 from bayplan.table import ALL
 from bayplan.testing.builders import make_node, make_pod, make_table
@@ -49,10 +49,10 @@ RESTARTS_ALL = {"containers": [{"name": "c", **RULES}]}
         ),
     ],
 )
-def test_required_features(spec: dict[str, Any], features: set[str]) -> None:
+def test_features_of(spec: dict[str, Any], features: set[str]) -> None:
     pod = make_pod(spec=spec)
 
-    assert required_features(pod) == features
+    assert features_of(pod.spec) == features
     status = NodeDeclaredFeatures().pre_filter(CycleState(), pod, make_table())
     assert status == (SUCCESS if features else SKIP)
 

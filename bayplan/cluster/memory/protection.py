@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from ...api.pod import Pod
 from ...api.pod_groups import PodGroup, pod_group_of
 from ...api.storage import PersistentVolume, PersistentVolumeClaim
-from ...api.volumes import claim_name_of
 from ..objects import ControllerCluster
 
 Protected = PersistentVolume | PersistentVolumeClaim | PodGroup
@@ -69,8 +68,4 @@ def is_used(cluster: ControllerCluster, obj: Protected) -> bool:
     if isinstance(obj, PodGroup):
         pods = cluster.list("Pod", obj.namespace)
         return any(pod_group_of(pod) == obj.name and not pod.is_finished for pod in pods)
-    return any(
-        pod.node_name and claim_name_of(volume, pod.name) == obj.name
-        for pod in cluster.list("Pod", obj.namespace)
-        for volume in pod.spec.volumes or ()
-    )
+    return any(pod.node_name and obj.is_used_by(pod) for pod in cluster.list("Pod", obj.namespace))

@@ -20,10 +20,8 @@ from ...framework.events import (
     RESOURCE_SLICE,
     ActionType,
     EventWithHint,
-    Hint,
     called_for,
     required,
-    typed,
     wait_for,
 )
 
@@ -52,20 +50,20 @@ class ClaimHints:
         )
         claims_made = ActionType.UpdatePodGeneratedResourceClaim
         after_change = called_for(self.affected)(self.after_claim_change)
-        claims = wait_for(RESOURCE_CLAIM, changes, after_change)
-        gone = wait_for(RESOURCE_CLAIM, ActionType.Delete, after_claim_deleted)
+        claims = wait_for(RESOURCE_CLAIM, changes, helps=after_change)
+        gone = wait_for(RESOURCE_CLAIM, ActionType.Delete, helps=after_claim_deleted)
         return (
             wait_for(NODE, node_changes),
             *((claims, gone) if self.wakes_on_delete else (claims,)),
-            wait_for(POD, claims_made, self.after_pod_change),
+            wait_for(POD, claims_made, helps=self.after_pod_change),
             wait_for(DEVICE_CLASS, changes),
             wait_for(RESOURCE_SLICE, changes),
         )
 
     def affected(self, old: Any, new: Any) -> Collection[str] | None:
         """For a claim that no pod names and that keeps its allocation: the pod it was made for."""
-        before, after = typed(ResourceClaim, old), required(ResourceClaim, new)
-        if before is not None and before.status.allocation and not after.status.allocation:
+        before, after = old and required(ResourceClaim, old), required(ResourceClaim, new)
+        if _gave_back(before, after):
             return None
         if (after.namespace, after.name) in self._named:
             return None
@@ -74,32 +72,34 @@ class ClaimHints:
             return None  # any member may use it
         return () if owner is None else (f"{after.namespace}/{owner.name}",)
 
-    def after_claim_change(self, pod: Pod, old: Any, new: Any) -> Hint:
+    def after_claim_change(
+        self, pod: Pod, before: ResourceClaim | None, after: ResourceClaim
+    ) -> bool:
         """Devices were given back by anyone, or a claim of the pod came or stands otherwise."""
-        before, after = typed(ResourceClaim, old), required(ResourceClaim, new)
         try:
             uses = after.uid in [claim.uid for claim in self._claims_of(pod)]
         except ClaimNotReadyError:
-            return Hint.SKIP  # until all of its claims are there, nothing helps
-        if before is not None and before.status.allocation and not after.status.allocation:
-            return Hint.QUEUE
-        helps = uses and (before is None or not is_equal(before.status, after.status))
-        return Hint.QUEUE if helps else Hint.SKIP
+            return False  # until all of its claims are there, nothing helps
+        if _gave_back(before, after):
+            return True
+        return uses and (before is None or not is_equal(before.status, after.status))
 
-    def after_pod_change(self, pod: Pod, old: Any, new: Any) -> Hint:
+    def after_pod_change(self, pod: Pod, before: Pod | None, after: Pod) -> bool:
         """The status of the pod names its claims, and all of them exist."""
-        changed = required(Pod, new)
-        if changed.uid != pod.uid:
-            return Hint.SKIP
+        if after.uid != pod.uid:
+            return False
         try:
-            for _ in self._claims_of(changed):
+            for _ in self._claims_of(after):
                 pass
         except ClaimNotReadyError:
-            return Hint.SKIP
-        return Hint.QUEUE
+            return False
+        return True
 
 
-def after_claim_deleted(pod: Pod, old: Any, new: Any) -> Hint:
+def _gave_back(before: ResourceClaim | None, after: ResourceClaim) -> bool:
+    return before is not None and bool(before.status.allocation) and not after.status.allocation
+
+
+def after_claim_deleted(pod: Pod, gone: ResourceClaim, after: None) -> bool:
     """The devices of a claim that is gone may be those the pod needs."""
-    gone = typed(ResourceClaim, old)
-    return Hint.QUEUE if gone is None or gone.status.allocation else Hint.SKIP
+    return bool(gone.status.allocation)

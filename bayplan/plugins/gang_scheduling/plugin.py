@@ -31,10 +31,8 @@ from ...framework.events import (
     POD_GROUP,
     ActionType,
     Affected,
-    Hint,
     called_for,
     required,
-    typed,
     wait_for,
 )
 from ...framework.group_options import GroupOptions
@@ -51,34 +49,27 @@ def events(affected: Affected) -> Sequence[EventWithHint]:
     `affected` finds the pods that an added pod may let through.
     """
     return (
-        wait_for(POD, ActionType.Add, called_for(affected)(after_pod_added)),
-        wait_for(POD_GROUP, ActionType.Add, after_pod_group_added),
+        wait_for(POD, ActionType.Add, helps=called_for(affected)(after_pod_added)),
+        wait_for(POD_GROUP, ActionType.Add, helps=after_pod_group_added),
     )
 
 
-def after_pod_added(pod: Pod, old: Any, new: Any) -> Hint:
+def after_pod_added(pod: Pod, before: None, added: Pod) -> bool:
     """Another member may make the gang complete."""
-    typed(Pod, old)
-    added = required(Pod, new)
     group = pod_group_of(pod)
-    helps = group is not None and added.namespace == pod.namespace and pod_group_of(added) == group
-    return Hint.QUEUE if helps else Hint.SKIP
+    return group is not None and added.namespace == pod.namespace and pod_group_of(added) == group
 
 
-def after_pod_group_added(pod: Pod, old: Any, new: Any) -> Hint:
+def after_pod_group_added(pod: Pod, before: PodGroup | None, added: PodGroup) -> bool:
     """The group of the pod came."""
-    typed(PodGroup, old)
-    added = required(PodGroup, new)
-    helps = added.namespace == pod.namespace and added.name == pod_group_of(pod)
-    return Hint.QUEUE if helps else Hint.SKIP
+    return added.namespace == pod.namespace and added.name == pod_group_of(pod)
 
 
-def after_pod_group_updated(pod: Pod, old: Any, new: Any) -> Hint:
+def after_pod_group_updated(pod: Pod, old: Any, after: PodGroup) -> bool:
     """The gang of the pod may be complete with fewer pods."""
-    before, after = required(PodGroup, old), required(PodGroup, new)
-    is_own = after.namespace == pod.namespace and after.name == pod_group_of(pod)
-    helps = is_own and bool(before.gang) and bool(after.gang) and after.min_count < before.min_count
-    return Hint.QUEUE if helps else Hint.SKIP
+    before = required(PodGroup, old)
+    is_smaller = bool(before.gang and after.gang) and after.min_count < before.min_count
+    return is_smaller and after_pod_group_added(pod, before, after)
 
 
 TIMEOUT_S = 5 * 60
@@ -101,7 +92,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin, PlacementFeasiblePlugin):
         found = events(self._affected)
         if not release_of(self).groups_are_entries:
             return found
-        return (*found, wait_for(POD_GROUP, ActionType.Update, after_pod_group_updated))
+        return (*found, wait_for(POD_GROUP, ActionType.Update, helps=after_pod_group_updated))
 
     def _affected(self, old: Any, new: Any) -> Collection[str]:
         """The keys of the pods that a new pod may let through: those of its gang, if that is complete now."""

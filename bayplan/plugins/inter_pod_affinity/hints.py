@@ -6,7 +6,7 @@ Mirrors the queueing hints of pkg/scheduler/framework/plugins/interpodaffinity/p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 from ...api.meta import NO_STRINGS
 from ...api.node import Node
@@ -16,10 +16,8 @@ from ...framework.events import (
     POD,
     ActionType,
     EventWithHint,
-    Hint,
-    HintFunction,
+    Helps,
     required,
-    typed,
     wait_for,
 )
 from ...framework.release import DEFAULT_RELEASE, AffinityHints
@@ -32,48 +30,41 @@ def affinity_events(
     rule: AffinityHints = DEFAULT_RELEASE.affinity_hints,
 ) -> Sequence[EventWithHint]:
     """Events that the plugin waits for."""
+    node_changes = ActionType.Add | ActionType.UpdateNodeLabel
     pod_changes = ActionType.Add | ActionType.Delete | ActionType.UpdatePodLabel
     return (
-        wait_for(POD, pod_changes, HINTS[rule]),
-        wait_for(NODE, ActionType.Add | ActionType.UpdateNodeLabel, after_node_change),
+        wait_for(POD, pod_changes, helps=HINTS[rule]),
+        wait_for(NODE, node_changes, helps=after_node_change),
     )
 
 
-def after_pod_change(pod: Pod, old: Any, new: Any, matches_any: bool = False) -> Hint:
+def after_pod_change(
+    pod: Pod, before: Pod | None, after: Pod | None, matches_any: bool = False
+) -> bool:
     """A pod on a node came to match a term of the pod, or no longer matches a term that it avoids."""
-    before, after = typed(Pod, old), typed(Pod, new)
     if before is not None and after is not None and after.uid == pod.uid:
-        return Hint.QUEUE  # its labels changed, and with them the terms of others that it matches
+        return True  # its labels changed, and with them the terms of others that it matches
     if any(p is not None and not p.is_assigned_or_nominated for p in (before, after)):
-        return Hint.SKIP
-    helps = _pod_helps(pod, before, after, matches_any=matches_any)
-    return Hint.QUEUE if helps else Hint.SKIP
+        return False
+    return _pod_helps(pod, before, after, matches_any=matches_any)
 
 
-def after_placed_pod_change(pod: Pod, old: Any, new: Any) -> Hint:
+def after_placed_pod_change(pod: Pod, before: Pod | None, after: Pod | None) -> bool:
     """The same up to v1.35: pods without a node do not count, nor do the terms of a pod that went."""
-    before, after = typed(Pod, old), typed(Pod, new)
     if any(p is not None and not p.node_name for p in (before, after)):
-        return Hint.SKIP
-    return Hint.QUEUE if _pod_helps(pod, before, after, of_gone=False) else Hint.SKIP
+        return False
+    return _pod_helps(pod, before, after, of_gone=False)
 
 
-def after_any_term(pod: Pod, old: Any, new: Any) -> Hint:
-    """The same from v1.37 on: one term of an anti-affinity is enough."""
-    return after_pod_change(pod, old, new, matches_any=True)
-
-
-def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
+def after_node_change(pod: Pod, before: Node | None, after: Node) -> bool:
     """A node is in another domain of the pod's terms than before."""
-    before, after = typed(Node, old), required(Node, new)
     needed, avoided = _usable(pod.spec.required_affinity), _usable(pod.spec.required_anti_affinity)
     if before is None:
         # A node that lacks the key may take a pod that avoids others, and no pod that needs some.
-        helps = bool(avoided) or any(term.topology_key in after.labels for term in needed)
-        return Hint.QUEUE if helps else Hint.SKIP
+        return bool(avoided) or any(_has(term, after) for term in needed)
     joined = any(_differs(term, before, after) and _has(term, after) for term in needed)
     left = any(_differs(term, before, after) and _has(term, before) for term in avoided)
-    return Hint.QUEUE if joined or left else Hint.SKIP
+    return joined or left
 
 
 def _pod_helps(
@@ -131,8 +122,8 @@ def _differs(term: PodAffinityTerm, before: Node, after: Node) -> bool:
     return before.labels.get(term.topology_key) != after.labels.get(term.topology_key)
 
 
-HINTS: dict[AffinityHints, HintFunction] = {
+HINTS: dict[AffinityHints, Helps] = {
     AffinityHints.PLACED: after_placed_pod_change,
     AffinityHints.ALL_TERMS: after_pod_change,
-    AffinityHints.ANY_TERM: after_any_term,
+    AffinityHints.ANY_TERM: partial(after_pod_change, matches_any=True),
 }

@@ -19,10 +19,8 @@ from ...framework.events import (
     POD,
     ActionType,
     EventWithHint,
-    Hint,
     called_for,
     required,
-    typed,
     wait_for,
 )
 from ...framework.lister import Lister
@@ -51,36 +49,30 @@ class FitHints:
         """
 
         @called_for(EACH_SPEC)
-        def after_pod_change(pod: Pod, old: Any, new: Any) -> Hint:
-            hint = after_pod_event(pod, old, new)
-            is_vain = hint is Hint.QUEUE and still_unschedulable(pod, old, new)
-            return Hint.SKIP if is_vain else hint
+        def after_pod_change(pod: Pod, before: Pod | None, after: Pod | None) -> bool:
+            helps = after_pod_event(pod, before, after)
+            return helps and not still_unschedulable(pod, before, after)
 
         @called_for(EACH_SPEC)
-        def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
-            return self.after_node_change(pod, old, new, lister_of())
+        def after_node_change(pod: Pod, before: Node | None, after: Node) -> bool:
+            return self.after_node_change(pod, before, after, lister_of())
 
         node_changes = ActionType.Add | ActionType.UpdateNodeAllocatable
         less = ActionType.Delete | ActionType.UpdatePodScaleDown
         events = (
-            wait_for(POD, less, after_pod_change),
-            wait_for(NODE, node_changes, after_node_change),
+            wait_for(POD, less, helps=after_pod_change),
+            wait_for(NODE, node_changes, helps=after_node_change),
         )
         if not self._uses_devices:
             return events
-        return (
-            *events,
-            wait_for(DEVICE_CLASS, ActionType.Add | ActionType.Update, after_device_class_event),
-        )
+        changes = ActionType.Add | ActionType.Update
+        return (*events, wait_for(DEVICE_CLASS, changes, helps=after_device_class_event))
 
-    def after_node_change(self, pod: Pod, old: Any, new: Any, lister: Lister) -> Hint:
+    def after_node_change(self, pod: Pod, before: Node | None, after: Node, lister: Lister) -> bool:
         """The pod must fit the node when it is empty, and something it needs must have grown."""
-        before, after = typed(Node, old), required(Node, new)
         if not self._fits(pod, after, lister):
-            return Hint.SKIP
-        if before is None or self._has_grown(pod, before, after, lister):
-            return Hint.QUEUE
-        return Hint.SKIP
+            return False
+        return before is None or self._has_grown(pod, before, after, lister)
 
     def _fits(self, pod: Pod, node: Node, lister: Lister) -> bool:
         if node.allocatable.get(PODS, 0) < 1:
@@ -111,29 +103,22 @@ class FitHints:
         return name in self._device_resources
 
 
-def after_pod_event(pod: Pod, old: Any, new: Any) -> Hint:
+def after_pod_event(pod: Pod, before: Pod | None, after: Pod | None) -> bool:
     """A pod left a node, or needs less now; of the pod's own resources when it is another pod."""
-    before, after = typed(Pod, old), typed(Pod, new)
     if after is None:
-        gone = required(Pod, before)
-        return Hint.QUEUE if gone.is_assigned_or_nominated else Hint.SKIP
+        return required(Pod, before).is_assigned_or_nominated
     if after.uid == pod.uid:
-        return Hint.QUEUE
+        return True
     if not after.node_name:
-        return Hint.SKIP
+        return False
     then, now = required(Pod, before).usage, after.usage
-    helps = any(then.get(name, 0) > now.get(name, 0) for name in pod.usage)
-    return Hint.QUEUE if helps else Hint.SKIP
+    return any(then.get(name, 0) > now.get(name, 0) for name in pod.usage)
 
 
 @called_for(EACH_SPEC)
-def after_device_class_event(pod: Pod, old: Any, new: Any) -> Hint:
+def after_device_class_event(pod: Pod, before: DeviceClass | None, after: DeviceClass) -> bool:
     """A class of devices came to stand for a resource that the pod names, be it with zero."""
-    before, after = typed(DeviceClass, old), required(DeviceClass, new)
     named, asked = after.spec.extended_resource_name, pod.spec.requested_names
     if before is None:
-        helps = any(name in asked for name in after.resource_names)
-    else:
-        changed = (before.spec.extended_resource_name or "") != (named or "")
-        helps = changed and named in asked
-    return Hint.QUEUE if helps else Hint.SKIP
+        return any(name in asked for name in after.resource_names)
+    return (before.spec.extended_resource_name or "") != (named or "") and named in asked

@@ -6,7 +6,6 @@ Mirrors the queueing hints of pkg/scheduler/framework/plugins/podtopologyspread/
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ...api.node import Node
 from ...api.pod import Pod
@@ -15,9 +14,7 @@ from ...framework.events import (
     POD,
     ActionType,
     EventWithHint,
-    Hint,
     required,
-    typed,
     wait_for,
 )
 from .constraints import Constraint
@@ -41,21 +38,17 @@ def spread_events(
     def is_counted(other: Pod | None, pod: Pod) -> bool:
         return other is None or _is_counted(other, pod, counts_nominated)
 
-    def after_pod_change(pod: Pod, old: Any, new: Any) -> Hint:
-        before, after = typed(Pod, old), typed(Pod, new)
+    def after_pod_change(pod: Pod, before: Pod | None, after: Pod | None) -> bool:
         if not (is_counted(before, pod) and is_counted(after, pod)):
-            return Hint.SKIP
-        helps = _pod_helps(pod, before, after, constraints_of(pod))
-        return Hint.QUEUE if helps else Hint.SKIP
+            return False
+        return _pod_helps(pod, before, after, constraints_of(pod))
 
-    def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
-        before, after = typed(Node, old), typed(Node, new)
-        helps = _node_helps(before, after, constraints_of(pod))
-        return Hint.QUEUE if helps else Hint.SKIP
+    def after_node_change(pod: Pod, before: Node | None, after: Node | None) -> bool:
+        return _node_helps(before, after, constraints_of(pod))
 
     return (
-        wait_for(POD, POD_CHANGES, after_pod_change),
-        wait_for(NODE, NODE_CHANGES, after_node_change),
+        wait_for(POD, POD_CHANGES, helps=after_pod_change),
+        wait_for(NODE, NODE_CHANGES, helps=after_node_change),
     )
 
 

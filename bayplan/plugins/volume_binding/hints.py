@@ -15,7 +15,6 @@ from ...api.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from ...api.volumes import claim_name_of
 from ...framework.events import (
     CSI_DRIVER,
     CSI_NODE,
@@ -26,9 +25,7 @@ from ...framework.events import (
     STORAGE_CLASS,
     ActionType,
     EventWithHint,
-    Hint,
     required,
-    typed,
     wait_for,
 )
 
@@ -37,54 +34,48 @@ def events() -> tuple[EventWithHint, ...]:
     """Events that a pod waits for."""
     changes = ActionType.Add | ActionType.Update
     return (
-        wait_for(STORAGE_CLASS, changes, after_class_change),
-        wait_for(PERSISTENT_VOLUME_CLAIM, changes, after_claim_change),
+        wait_for(STORAGE_CLASS, changes, helps=after_class_change),
+        wait_for(PERSISTENT_VOLUME_CLAIM, changes, helps=after_claim_change),
         wait_for(PERSISTENT_VOLUME, changes),
         wait_for(NODE, ActionType.Add | ActionType.UpdateNodeLabel),
-        wait_for(CSI_NODE, changes, after_csi_node_change),
-        wait_for(CSI_DRIVER, ActionType.Update, after_driver_change),
-        wait_for(CSI_STORAGE_CAPACITY, changes, after_capacity_change),
+        wait_for(CSI_NODE, changes, helps=after_csi_node_change),
+        wait_for(CSI_DRIVER, ActionType.Update, helps=after_driver_change),
+        wait_for(CSI_STORAGE_CAPACITY, changes, helps=after_capacity_change),
     )
 
 
-def after_class_change(pod: Pod, old: Any, new: Any) -> Hint:
+def after_class_change(pod: Pod, before: StorageClass | None, after: StorageClass) -> bool:
     """A class came, or volumes of it may be made elsewhere than before."""
-    before, after = typed(StorageClass, old), required(StorageClass, new)
-    same = before is not None and is_equal(before.allowed_topologies, after.allowed_topologies)
-    return Hint.SKIP if same else Hint.QUEUE
+    return before is None or not is_equal(before.allowed_topologies, after.allowed_topologies)
 
 
-def after_claim_change(pod: Pod, old: Any, new: Any) -> Hint:
+def after_claim_change(
+    pod: Pod, before: PersistentVolumeClaim | None, claim: PersistentVolumeClaim
+) -> bool:
     """A claim that the pod uses came or changed."""
-    typed(PersistentVolumeClaim, old)
-    claim = required(PersistentVolumeClaim, new)
-    helps = claim.namespace == pod.namespace and any(
-        claim_name_of(volume, pod.name) == claim.name for volume in pod.spec.volumes or ()
-    )
-    return Hint.QUEUE if helps else Hint.SKIP
+    return claim.is_used_by(pod)
 
 
-def after_csi_node_change(pod: Pod, old: Any, new: Any) -> Hint:
+def after_csi_node_change(pod: Pod, before: CSINode | None, after: CSINode) -> bool:
     """A node has drivers now, or other volumes were handed over to drivers there."""
-    if old is None:
-        return Hint.QUEUE
-    before, after = required(CSINode, old), required(CSINode, new)
-    then, now = (node.annotations.get(MIGRATED_PLUGINS, "") for node in (before, after))
-    return Hint.QUEUE if then != now else Hint.SKIP
-
-
-def after_driver_change(pod: Pod, old: Any, new: Any) -> Hint:
-    """The driver of a volume written into the pod no longer publishes its capacity."""
-    before, after = required(CSIDriver, old), required(CSIDriver, new)
-    ended = bool(before.spec.storage_capacity) and not after.spec.storage_capacity
-    uses = any(v.csi is not None and v.csi.driver == after.name for v in pod.spec.volumes or ())
-    return Hint.QUEUE if ended and uses else Hint.SKIP
-
-
-def after_capacity_change(pod: Pod, old: Any, new: Any) -> Hint:
-    """Room was announced, or more of it."""
-    before, after = typed(CSIStorageCapacity, old), required(CSIStorageCapacity, new)
     if before is None:
-        return Hint.QUEUE
+        return True
+    then, now = (node.annotations.get(MIGRATED_PLUGINS, "") for node in (before, after))
+    return then != now
+
+
+def after_driver_change(pod: Pod, before: Any, after: CSIDriver) -> bool:
+    """The driver of a volume written into the pod no longer publishes its capacity."""
+    if not required(CSIDriver, before).spec.storage_capacity or after.spec.storage_capacity:
+        return False
+    return any(v.csi is not None and v.csi.driver == after.name for v in pod.spec.volumes or ())
+
+
+def after_capacity_change(
+    pod: Pod, before: CSIStorageCapacity | None, after: CSIStorageCapacity
+) -> bool:
+    """Room was announced, or more of it."""
+    if before is None:
+        return True
     then, now = before.limit_bytes, after.limit_bytes
-    return Hint.QUEUE if now is not None and (then is None or now > then) else Hint.SKIP
+    return now is not None and (then is None or now > then)
