@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 
@@ -17,6 +17,9 @@ KIND = "BenchReport"
 
 class _Run(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="measured"):
     """Common part of all runs."""
+
+    compared_by: ClassVar[tuple[str, float]]
+    """A field, and the factor that makes it microseconds if it is a time."""
 
     workload: str
     nodes: int
@@ -32,6 +35,12 @@ class _Run(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field=
         """The name in tables."""
         return self.workload
 
+    @property
+    def cost(self) -> float:
+        """The figure by which runs are compared; less is better."""
+        field, factor = self.compared_by
+        return float(getattr(self, field) * factor)
+
 
 class CacheUse(msgspec.Struct, frozen=True):
     """Hits, misses and invalidations of the caches of one name."""
@@ -43,6 +52,8 @@ class CacheUse(msgspec.Struct, frozen=True):
 
 class PodRun(_Run, frozen=True, kw_only=True, rename="camel", tag="pods"):
     """Throughput, latency and memory of scheduling."""
+
+    compared_by = "us_per_pod", 1.0
 
     pods: int
     placed: int
@@ -64,14 +75,11 @@ class PodRun(_Run, frozen=True, kw_only=True, rename="camel", tag="pods"):
     caches: dict[str, CacheUse] = {}
     """By name; see docs/engine.md."""
 
-    @property
-    def cost(self) -> float:
-        """The figure by which runs are compared; less is better."""
-        return self.us_per_pod
-
 
 class EventRun(_Run, frozen=True, kw_only=True, rename="camel", tag="events"):
     """Average cost of one kind of event while pods are pending."""
+
+    compared_by = "us_per_event", 1.0
 
     event: str
     waiting: int
@@ -84,14 +92,11 @@ class EventRun(_Run, frozen=True, kw_only=True, rename="camel", tag="events"):
         """The name in tables."""
         return f"{self.workload}: {self.event}"
 
-    @property
-    def cost(self) -> float:
-        """The figure by which runs are compared; less is better."""
-        return self.us_per_event
-
 
 class LoadRun(_Run, frozen=True, kw_only=True, rename="camel", tag="load"):
     """Time from the first byte of a dump to the first decision."""
+
+    compared_by = "seconds", 1e6
 
     pods: int
     mib: float
@@ -105,14 +110,11 @@ class LoadRun(_Run, frozen=True, kw_only=True, rename="camel", tag="load"):
     seconds: float
     peak_mib: float
 
-    @property
-    def cost(self) -> float:
-        """The figure by which runs are compared; less is better."""
-        return self.seconds * 1e6
-
 
 class CommandRun(_Run, frozen=True, kw_only=True, rename="camel", tag="command"):
     """`bayplan simulate` from the start of its process to its end."""
+
+    compared_by = "cpu_s", 1e6
 
     pods: int
     placed: int
@@ -123,17 +125,14 @@ class CommandRun(_Run, frozen=True, kw_only=True, rename="camel", tag="command")
     peak_mib: float
 
     @property
-    def cost(self) -> float:
-        """The figure by which runs are compared; less is better."""
-        return self.cpu_s * 1e6
-
-    @property
     def pods_per_cpu_s(self) -> float:
         return self.pods / max(self.cpu_s, 0.001)
 
 
 class QuestionRun(_Run, frozen=True, kw_only=True, rename="camel", tag="question"):
     """A question about a cluster, such as `bayplan explain`, from the start of its process to its end."""
+
+    compared_by = "answer_s", 1e6
 
     question: str
     pods: int
@@ -150,14 +149,11 @@ class QuestionRun(_Run, frozen=True, kw_only=True, rename="camel", tag="question
         """The name in tables."""
         return f"{self.workload}: {self.question}"
 
-    @property
-    def cost(self) -> float:
-        """The figure by which runs are compared; less is better."""
-        return self.answer_s * 1e6
-
 
 class PlanRun(_Run, frozen=True, kw_only=True, rename="camel", tag="plan"):
     """`bayplan plan` on a seeded workload: price, bound, and first fit decreasing on the same scheduler."""
+
+    compared_by = "price", 1.0
 
     seed: int
     pods: int
@@ -184,11 +180,6 @@ class PlanRun(_Run, frozen=True, kw_only=True, rename="camel", tag="plan"):
     def gap(self) -> float:
         """The share of the bound by which the plan is dearer."""
         return self.price / self.bound - 1 if self.bound > 0 else 1.0
-
-    @property
-    def cost(self) -> float:
-        """The figure by which runs are compared; less is better."""
-        return self.price
 
 
 Run: TypeAlias = PodRun | EventRun | LoadRun | CommandRun | QuestionRun | PlanRun
