@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -86,6 +87,7 @@ class ByAmounts:
         return self._budgets.exceeded(self._matrix, rows, self._priority)
 
 
+@dataclass(slots=True, eq=False)
 class BesideRoom:
     """The search for victims of one pod on nodes where no pod affects `others`, the filters besides the fit rule's.
 
@@ -93,35 +95,27 @@ class BesideRoom:
     stay or go makes no difference to it. Then only the amounts decide.
     """
 
-    def __init__(
-        self,
-        filters: RoomFilters,
-        state: CycleState,
-        pod: Pod,
-        table: NodeTable,
-        reserved: Reserved,
-        by_amounts: ByAmounts,
-        others: Sequence[FilterPlugin],
-    ) -> None:
-        self._filters = filters
-        self._state = state
-        self._pod = pod
-        self._table = table
-        self._reserved = reserved
-        self._by_amounts = by_amounts
-        self._others = others
-        self._read: dict[tuple[PodClass, tuple[str, ...], bool], bool] = {}
+    filters: RoomFilters
+    state: CycleState
+    pod: Pod
+    table: NodeTable
+    reserved: Reserved
+    by_amounts: ByAmounts
+    others: Sequence[FilterPlugin]
+    _read: dict[tuple[PodClass, tuple[str, ...], bool], bool] = field(
+        default_factory=dict, init=False
+    )
 
     def select(self, row: int) -> Victims | Status | None:
         """The victims on one row, or why there are none; None when one of the pods affects another filter."""
-        table, pod = self._table, self._pod
+        table, pod = self.table, self.pod
         lower = [other for other in table.pods[row].values() if other.priority < pod.priority]
-        rivals = [rival for rival in self._reserved.pods(row) if rival.uid != pod.uid]
+        rivals = [rival for rival in self.reserved.pods(row) if rival.uid != pod.uid]
         if self._read_any(lower) or self._read_any(rivals):
             return None
-        found = self._by_amounts.select(row)
+        found = self.by_amounts.select(row)
         room = found if isinstance(found, Status) and found.is_rejected else SUCCESS
-        status = self._filters.filter_with_room(self._state, pod, table.node_at(row), room)
+        status = self.filters.filter_with_room(self.state, pod, table.node_at(row), room)
         return found if status.is_success else status
 
     def _read_any(self, pods: Iterable[Pod]) -> bool:
@@ -130,7 +124,7 @@ class BesideRoom:
             key = (other.pod_class, other.spec.claims, other.is_terminating)
             known = self._read.get(key)
             if known is None:
-                known = self._filters.reads_any(self._others, self._state, self._pod, (other,))
+                known = self.filters.reads_any(self.others, self.state, self.pod, (other,))
                 self._read[key] = known
             if known:
                 return True

@@ -29,8 +29,8 @@ class UnitByUnit(OneByOne):
     units_of: UnitsOf
 
     def _has_victims(self, rows: Ints) -> Bools:
-        priority = self._pod.priority
-        pods = self._table.pods
+        priority = self.pod.priority
+        pods = self.table.pods
         return np.array(
             [
                 any(unit.priority < priority for unit in self.units_of(list(pods[row].values())))
@@ -40,15 +40,15 @@ class UnitByUnit(OneByOne):
         )
 
     def _select_victims(self, row: int) -> Victims | Status:
-        state, pod = self._state.clone(), self._pod
-        what_if = WhatIf(self._table, row)
+        state, pod = self.state.clone(), self.pod
+        what_if = WhatIf(self.table, row)
         units = self.units_of(list(what_if.node.pods))
         lower = [unit for unit in units if unit.priority < pod.priority]
         if not lower:
             return unresolvable(NO_VICTIMS)
         for unit in lower:
             self._remove(state, unit, what_if)
-        status = self._filters.filter_with_nominated(state, pod, what_if.node)
+        status = self.filters.filter_with_nominated(state, pod, what_if.node)
         if not status.is_success:
             return status
         lower.sort(key=lambda unit: unit.rank)
@@ -56,7 +56,7 @@ class UnitByUnit(OneByOne):
         violating = [unit for unit in lower if exceeding[unit.number]]
         harmless = [unit for unit in lower if not exceeding[unit.number]]
         left = [u for u in (*violating, *harmless) if not self._spares(state, u, what_if)]
-        name = self._table.names[row]
+        name = self.table.names[row]
         if not left:
             return failure(f'expected at least one victim pod on node "{name}"')
         if violating and harmless:
@@ -69,8 +69,8 @@ class UnitByUnit(OneByOne):
         for victim in unit.pods:
             if victim.node_name == what_if.node.name:
                 what_if.add_pod(victim)
-            self._filters.tell_added(state, self._pod, victim, self._seen(victim, what_if))
-        if self._filters.filter_with_nominated(state, self._pod, what_if.node).is_success:
+            self.filters.tell_added(state, self.pod, victim, self._seen(victim, what_if))
+        if self.filters.filter_with_nominated(state, self.pod, what_if.node).is_success:
             return True
         self._remove(state, unit, what_if)
         return False
@@ -79,10 +79,10 @@ class UnitByUnit(OneByOne):
         for victim in unit.pods:
             if victim.node_name == what_if.node.name:
                 what_if.remove_pod(victim)
-            self._filters.tell_removed(state, self._pod, victim, self._seen(victim, what_if))
+            self.filters.tell_removed(state, self.pod, victim, self._seen(victim, what_if))
 
     def _seen(self, victim: Pod, what_if: WhatIf) -> WhatIf:
         """The node of a victim: without its victims only if it is the one that is tried."""
         if victim.node_name == what_if.node.name:
             return what_if
-        return WhatIf(self._table, self._table.row_of[victim.node_name])
+        return WhatIf(self.table, self.table.row_of[victim.node_name])

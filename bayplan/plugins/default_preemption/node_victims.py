@@ -6,6 +6,7 @@ Mirrors SelectVictimsOnNode of pkg/scheduler/framework/plugins/defaultpreemption
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from ...amounts.removing import rotated
 from ...api.pod import Pod
@@ -22,28 +23,20 @@ from .candidates import NO_VICTIMS, best_candidate
 from .disruption_budgets import Budgets
 
 
+@dataclass(slots=True, eq=False)
 class OneByOne:
     """The search for victims on one node after the other, for filters that do more than add up."""
 
-    def __init__(
-        self,
-        filters: FilterRunner,
-        state: CycleState,
-        pod: Pod,
-        table: NodeTable,
-        budgets: Budgets,
-        wanted: int,
-    ) -> None:
-        self._filters = filters
-        self._state = state
-        self._pod = pod
-        self._table = table
-        self.budgets = budgets
-        self.wanted = wanted
-        self.beside_room: BesideRoom | None = None
-        """A search for victims by room alone; None if the filters cannot be reduced to room."""
-        self.by_place = False
-        """Fact `unstarted_victims_by_place` of the release."""
+    filters: FilterRunner
+    state: CycleState
+    pod: Pod
+    table: NodeTable
+    budgets: Budgets
+    wanted: int
+    beside_room: BesideRoom | None = None
+    """A search for victims by room alone; None if the filters cannot be reduced to room."""
+    by_place: bool = False
+    """Fact `unstarted_victims_by_place` of the release."""
 
     def select(self, row: int) -> Victims | Status:
         """The victims on one row, or why there are none."""
@@ -64,8 +57,8 @@ class OneByOne:
         All pods of lower priority are removed; then as many as possible are put back, first those whose removal would
         break a disruption budget, and of each kind the most important first.
         """
-        filters, state, pod = self._filters, self._state.clone(), self._pod
-        what_if = WhatIf(self._table, row)
+        filters, state, pod = self.filters, self.state.clone(), self.pod
+        what_if = WhatIf(self.table, row)
         lower = [other for other in what_if.node.pods if other.priority < pod.priority]
         for victim in reversed(lower):  # the last pod of a node is the cheapest to remove
             filters.remove_pod(state, pod, victim, what_if)
@@ -81,7 +74,7 @@ class OneByOne:
                 filters.remove_pod(state, pod, candidate, what_if)
                 victims.append(candidate)
                 violations += candidate in violating
-        name = self._table.names[row]
+        name = self.table.names[row]
         if not victims:
             return failure(f'expected at least one victim pod on node "{name}"')
         if violating and harmless:
@@ -94,7 +87,7 @@ class OneByOne:
         rows = rotated(rows, offset)
         has_victims = self._has_victims(rows)
         idle, order = rows[~has_victims], rows[has_victims]
-        reject_without_victims(self._table, idle, 0, account)
+        reject_without_victims(self.table, idle, 0, account)
         harmless = 0
         reasons: Counter[str] = Counter()
         errors: dict[str, Status] = {}
@@ -106,7 +99,7 @@ class OneByOne:
                 if harmless and len(account.candidates) >= self.wanted:
                     break
             else:
-                account.rejected[self._table.names[row]] = found
+                account.rejected[self.table.names[row]] = found
                 reasons.update(found.reasons)
                 if not found.is_rejected:
                     errors.setdefault(found.message, found)
@@ -120,7 +113,7 @@ class OneByOne:
 
     def _has_victims(self, rows: Ints) -> Bools:
         """bool per row of `rows`: there are pods of lower priority."""
-        return self._table.priorities.below(self._pod.priority)[rows] > 0
+        return self.table.priorities.below(self.pod.priority)[rows] > 0
 
     def fill_in(self, rows: Ints, offset: int, account: Preemption) -> None:
         """Fill in the results of `search` for every node."""

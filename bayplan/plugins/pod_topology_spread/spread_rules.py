@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -107,35 +108,29 @@ class SpreadPlan(msgspec.Struct):
 NO_PLAN = SpreadPlan()
 
 
+@dataclass(slots=True, eq=False)
 class SpreadPlans:
     """Plans by class, invalidated when the terms that are counted change; domains are found again when a node changed.
 
     Default constraints, for pods without any, also depend on the lister.
     """
 
-    def __init__(
-        self,
-        eligibility: EligibilityCache,
-        constraints_of: Callable[[Pod, str], tuple[Constraint, ...]],
-        requires_all: Callable[[Pod], bool],
-        lister_version: Callable[[], Hashable],
-    ) -> None:
-        self._eligibility = eligibility
-        self._constraints_of = constraints_of
-        self._requires_all = requires_all
-        self._lister_version = lister_version
-        self._plans: StampedCache[tuple[PodClass, str, str, Hashable], SpreadPlan] = StampedCache(
-            "spread plans"
-        )
+    eligibility: EligibilityCache
+    constraints_of: Callable[[Pod, str], tuple[Constraint, ...]]
+    requires_all: Callable[[Pod], bool]
+    lister_version: Callable[[], Hashable]
+    _plans: StampedCache[tuple[PodClass, str, str, Hashable], SpreadPlan] = field(
+        default_factory=lambda: StampedCache("spread plans"), init=False
+    )
 
     def get(self, pod: Pod, table: NodeTable, action: str) -> SpreadPlan:
         """The plan for `pod`; one without constraints when it has none of that kind. InputError if unusable."""
         is_own = pod.spec.topology_spread_constraints
         # Pods of a class may be pinned to nodes, and then only those nodes count.
-        key = (pod.pod_class, pod.spec.pin, action, None if is_own else self._lister_version())
+        key = (pod.pod_class, pod.spec.pin, action, None if is_own else self.lister_version())
         plan = self._plans.get(key, (table, table.terms.dropped))
         if plan is None:
-            constraints = self._constraints_of(pod, action)
+            constraints = self.constraints_of(pod, action)
             counts = tuple([table.terms.count(constraint.pods) for constraint in constraints])
             plan = SpreadPlan(constraints, (), counts) if constraints else NO_PLAN
             self._plans.put(key, plan)
@@ -146,8 +141,8 @@ class SpreadPlans:
     def _with_domains(
         self, plan: SpreadPlan, pod: Pod, table: NodeTable, action: str
     ) -> SpreadPlan:
-        require_all = action == DO_NOT_SCHEDULE or self._requires_all(pod)
-        found = self._eligibility.get(table, pod.spec, plan.constraints, require_all)
+        require_all = action == DO_NOT_SCHEDULE or self.requires_all(pod)
+        found = self.eligibility.get(table, pod.spec, plan.constraints, require_all)
         return SpreadPlan(
             plan.constraints,
             found.domains,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
@@ -46,22 +47,15 @@ class PodVolumes(msgspec.Struct):
     provisions: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
 
 
+@dataclass(slots=True, eq=False)
 class Binder:
     """Assumes volumes and claims, takes that back, and makes it real."""
 
-    def __init__(
-        self,
-        handle: Handle,
-        claims: AssumedObjects[PersistentVolumeClaim],
-        volumes: AssumedObjects[PersistentVolume],
-        finder: Finder,
-        timeout_s: float,
-    ) -> None:
-        self._handle = handle
-        self._claims = claims
-        self._volumes = volumes
-        self._finder = finder
-        self._timeout_s = timeout_s
+    handle: Handle
+    claims: AssumedObjects[PersistentVolumeClaim]
+    volumes: AssumedObjects[PersistentVolume]
+    finder: Finder
+    timeout_s: float
 
     def assume(self, found: FoundVolumes, position: int, node_name: str) -> PodVolumes:
         """Assume the volumes that were found for one row. Raises OutOfSyncError, and then nothing is assumed."""
@@ -71,16 +65,16 @@ class Binder:
                 number = int(binding.numbers[position])
                 if number == NONE:
                     continue
-                volume = self._finder.columns.listed[number]
+                volume = self.finder.columns.listed[number]
                 assert volume is not None, "a chosen volume is there"
                 bound = volume.bound_to(binding.claim)
                 if bound is not volume:
-                    self._volumes.assume(bound)
+                    self.volumes.assume(bound)
                 given.bindings.append((bound, binding.claim))
             for provision in found.provisions:
                 if provision.needed[position]:
                     claim = with_annotation(provision.claim, SELECTED_NODE, node_name)
-                    self._claims.assume(claim)
+                    self.claims.assume(claim)
                     given.provisions.append(claim)
         except OutOfSyncError:
             self.restore(given)
@@ -90,17 +84,17 @@ class Binder:
     def restore(self, given: PodVolumes) -> None:
         """Drop the assumptions that the cluster does not show yet."""
         for volume, _ in given.bindings:
-            self._volumes.restore(volume)
+            self.volumes.restore(volume)
         for claim in given.provisions:
-            self._claims.restore(claim)
+            self.claims.restore(claim)
 
     async def bind(self, pod: Pod, given: PodVolumes) -> None:
         """Write, then wait until all claims are bound; raises when that fails, or takes too long."""
         await self._write(given)
-        now = self._handle.clock.monotonic
-        deadline = whole_micros(now() + self._timeout_s)  # a moment that the clock can show
+        now = self.handle.clock.monotonic
+        deadline = whole_micros(now() + self.timeout_s)  # a moment that the clock can show
         while True:
-            await self._handle.sleep(min(POLL_S, max(deadline - now(), 0)))
+            await self.handle.sleep(min(POLL_S, max(deadline - now(), 0)))
             if now() >= deadline:
                 raise VolumeBindingError(f"binding volumes: {TIMED_OUT}")
             try:
@@ -126,7 +120,7 @@ class Binder:
             self.restore(PodVolumes(given.bindings[bindings:], given.provisions[provisions:]))
 
     async def _update(self, obj: Object) -> Object:
-        answer: Object | Awaitable[Object] = self._handle.client.update(obj)
+        answer: Object | Awaitable[Object] = self.handle.client.update(obj)
         if inspect.isawaitable(answer):
             return await answer
         return answer
@@ -139,7 +133,7 @@ class Binder:
         if self._row_of(pod.node_name) is None:
             name = pod.node_name
             raise VolumeBindingError(f'failed to get node "{name}": {not_found("Node", name)}')
-        if self._handle.lister.get("Pod", pod.namespace, pod.name) is None:
+        if self.handle.lister.get("Pod", pod.namespace, pod.name) is None:
             raise VolumeBindingError(f"pod does not exist any more: {not_found('Pod', pod.name)}")
         return all(self._is_bound(pod, *pair) for pair in given.bindings) and all(
             self._is_provisioned(pod, claim) for claim in given.provisions
@@ -147,8 +141,8 @@ class Binder:
 
     def _is_bound(self, pod: Pod, written: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
         doing = "failed to check binding"
-        volume = _listed(self._volumes, written, doing)
-        seen = _listed(self._claims, claim, doing)
+        volume = _listed(self.volumes, written, doing)
+        seen = _listed(self.claims, claim, doing)
         if is_older(volume, written):
             return False  # the cluster has yet to show the write
         self._check_reach(pod, volume)
@@ -157,7 +151,7 @@ class Binder:
         return seen.is_fully_bound
 
     def _is_provisioned(self, pod: Pod, written: PersistentVolumeClaim) -> bool:
-        claim = _listed(self._claims, written, "failed to check provisioning pvc")
+        claim = _listed(self.claims, written, "failed to check provisioning pvc")
         if is_older(claim, written):
             return False
         if not claim.annotations:
@@ -166,21 +160,21 @@ class Binder:
             # A provisioner that cannot make the volume takes the annotation away.
             raise VolumeBindingError(f'provisioning failed for PVC "{claim.name}"')
         if claim.spec.volume_name:
-            volume = self._volumes.listed("", claim.spec.volume_name)
+            volume = self.volumes.listed("", claim.spec.volume_name)
             if volume is None:
                 return False  # its event may not have arrived yet
             self._check_reach(pod, volume)
         return claim.is_fully_bound
 
     def _check_reach(self, pod: Pod, volume: PersistentVolume) -> None:
-        table, row = self._handle.table, self._row_of(pod.node_name)
+        table, row = self.handle.table, self._row_of(pod.node_name)
         assert row is not None, "the node was looked up before"
-        if not self._finder.reached(volume, table, np.array([row], dtype=np.int64))[0]:
+        if not self.finder.reached(volume, table, np.array([row], dtype=np.int64))[0]:
             where = f'pv "{volume.name}" node affinity doesn\'t match node "{pod.node_name}"'
             raise VolumeBindingError(f"{where}: no matching NodeSelectorTerms")
 
     def _row_of(self, node_name: str) -> int | None:
-        table = self._handle.table
+        table = self.handle.table
         row = table.row_of.get(node_name)
         return None if row is None or table.nodes[row] is None else row
 
