@@ -276,7 +276,7 @@ class ClaimNotReadyError(InputError):
     """A claim of a pod does not exist, or not yet."""
 
 
-def claim_name_of(pod: Pod, entry: PodResourceClaim) -> str | None:
+def resource_claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
     """The name of the claim behind one of the pod's claim entries; None when none is needed.
 
     Raises ClaimNotReadyError when it has not been generated yet, or the entry is empty.

@@ -17,6 +17,7 @@ from ..api.pod import Pod
 from ..cluster.memory import stays_with_node
 from ..cluster.objects import ClusterObject
 from ..manifests.timeline import TimelineEvent
+from ..planning.node_probe import class_label
 from ..planning.pools import NodePool
 from ..sim.autoscaling_record import NeglectedPod, ScalingReport, UnplaceablePods
 from ..sim.report import SimulationReport
@@ -32,7 +33,6 @@ from .launch_options import (
     LaunchOptions,
     LaunchPlan,
     choice_key,
-    class_label,
 )
 from .node_claims import ClaimPacker
 from .pool_nodes import EXPECTED_S, PoolNode, PoolNodes, PoolUse

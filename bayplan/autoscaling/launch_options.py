@@ -18,7 +18,6 @@ from ..api.pod_spec import PodSpec
 from ..api.resources import CPU, MEMORY, PODS
 from ..api.storage import CSINode
 from ..api.taints import PREFER_NO_SCHEDULE, Taint, tolerated
-from ..api.workloads import workload_of
 from ..cluster.memory import WORKLOAD_KINDS
 from ..cluster.objects import ClusterObject
 from ..planning.node_probe import COMPARES_PODS
@@ -272,12 +271,6 @@ def _is_surrounding(obj: ClusterObject) -> bool:
     if isinstance(obj, Pod | Node | CSINode | ResourceSlice):
         return False
     return obj.kind == "DaemonSet" or obj.kind not in WORKLOAD_KINDS
-
-
-def class_label(pod: Pod) -> str:
-    """The workload of a pod, as it is named in reports."""
-    kind, name = workload_of(pod)
-    return f"{kind.lower()} {pod.namespace}/{name}" if kind else f"pod {pod.key}"
 
 
 def largest_first(pods: Iterable[Pod]) -> list[Pod]:

@@ -21,10 +21,9 @@ from ..trials import TrialCluster
 from .blockers import Blockers
 from .cluster_autoscaler_flags import ClusterAutoscalerFlags
 from .consolidation import RemovalCommand
+from .expanders import GPUS
 from .pool_nodes import EMPTY, UNNEEDED, PoolNode, PoolNodes
 from .relocation import Relocation
-
-GPUS = ("nvidia.com/gpu", "amd.com/gpu", "microsoft.com/directx")
 
 
 class UnneededNodes:

@@ -17,11 +17,11 @@ from ..api.dra import (
     DeviceSubRequest,
     ExactDeviceRequest,
     ResourceClaim,
-    claim_name_of,
+    resource_claim_name,
 )
 from ..api.pod import Pod
 from ..api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from ..api.volumes import Volume
+from ..api.volumes import claim_name_of
 from ..scheduler.inquiry import profile_of
 from ..sim.simulation import Simulation
 from .node_types import NodeType
@@ -96,22 +96,16 @@ ClaimKey = tuple[str, str, str]
 def _claims(pod: Pod) -> Iterator[ClaimKey]:
     """The PersistentVolumeClaims of a pod."""
     for volume in pod.spec.volumes or ():
-        name = _claim_name(pod, volume)
+        name = claim_name_of(volume, pod.name)
         if name:
             yield "PersistentVolumeClaim", pod.namespace, name
-
-
-def _claim_name(pod: Pod, volume: Volume) -> str:
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    return f"{pod.name}-{volume.name}" if volume.ephemeral is not None else ""
 
 
 def _requested(pod: Pod) -> Iterator[ClaimKey]:
     """The ResourceClaims of a pod; those that are not there yet are left out."""
     for entry in pod.spec.resource_claims or ():
         try:
-            name = claim_name_of(pod, entry)
+            name = resource_claim_name(pod, entry)
         except ClaimNotReadyError:
             continue
         if name:

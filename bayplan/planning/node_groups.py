@@ -119,6 +119,11 @@ def unmatched_sizes(sizes: Iterable[GroupSize], pools: Iterable[NodePool]) -> li
     return [size.name for size in sizes if not any(name in size.name for name in names)]
 
 
+def zone_of(node: Node) -> str:
+    """The zone of a node; empty if it has none."""
+    return node.labels.get(ZONE) or node.labels.get(BETA_ZONE, "")
+
+
 def group_of_node(node: Node) -> str:
     """The name of the group of a node; empty if no label has it."""
     return next((node.labels[key] for key in GROUP_LABELS if node.labels.get(key)), "")
@@ -163,7 +168,7 @@ def _node_type(name: str, pool: str, nodes: Sequence[Node], table: InstanceTable
         if key not in dropped and all(node.labels.get(key) == value for node in nodes)
     }
     is_spot = any(labels.get(key) == value for key, value in SPOT_LABELS.items())
-    zones = Counter(node.labels.get(ZONE) or node.labels.get(BETA_ZONE, "") for node in nodes)
+    zones = Counter(map(zone_of, nodes))
     taints = tuple(
         taint
         for taint in first.taints

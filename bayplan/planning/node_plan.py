@@ -11,12 +11,11 @@ from ..answers.what_if.answer import PodChange
 from ..api.pod import Pod
 from ..api.resources import PODS
 from ..api.wire.encode import to_dict
-from ..api.workloads import workload_of
 from ..sim.html_summary import ShownAnswer, make_frame
 from .fleet import Fleet, NodeOption, fleet_objects, node_names
 from .fleet_check import FleetVerdict, OtherSeeds
 from .fleet_search import SearchState
-from .node_probe import UnplaceableClass
+from .node_probe import UnplaceableClass, class_label
 from .node_types import NodeType
 
 LACKING = ("Insufficient ", "Too many pods")
@@ -259,11 +258,7 @@ def describe_nodes(
 
 def pending_by_workload(pods: Sequence[Pod]) -> Counter[str]:
     """The number of pods of each workload."""
-    counts: Counter[str] = Counter()
-    for pod in pods:
-        kind, name = workload_of(pod)
-        counts[f"{kind.lower()} {pod.namespace}/{name}" if kind else f"pod {pod.key}"] += 1
-    return counts
+    return Counter(map(class_label, pods))
 
 
 def plan_of(state: SearchState, verdict: FleetVerdict, options: Sequence[NodeOption]) -> NodePlan:

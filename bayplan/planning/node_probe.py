@@ -108,6 +108,12 @@ class _Spot:
     free: dict[str, int]
 
 
+def class_label(pod: Pod) -> str:
+    """The workload of a pod, as it is named in reports."""
+    kind, name = workload_of(pod)
+    return f"{kind.lower()} {pod.namespace}/{name}" if kind else f"pod {pod.key}"
+
+
 def class_key(pod: Pod) -> tuple[object, ...]:
     """Equal for pods that are planned alike."""
     labels = (item for item in pod.labels.items() if item[0] not in OF_ONE_POD)
@@ -201,9 +207,7 @@ def _judge(empty: Simulation, pods: list[Pod], spots: list[_Spot], notes: list[s
         key = class_key(pod)
         one = classes.get(key)
         if one is None:
-            kind, name = workload_of(pod)
-            label = f"{kind.lower()} {pod.namespace}/{name}" if kind else f"pod {pod.key}"
-            one = classes[key] = PlannedClass(label, pod)
+            one = classes[key] = PlannedClass(class_label(pod), pod)
         one.count += 1
     groups: dict[object, PlannedClass] = {}
     accepts: list[list[bool]] = []

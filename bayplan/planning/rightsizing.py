@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ..answers.what_if import ask_what_if
 from ..answers.what_if.node_changes import Cordon, cordoned
 from ..answers.what_if.rounds import Drain
-from ..api.node import BETA_ZONE, ZONE, Node
+from ..api.node import Node
 from ..api.pod import Pod
 from ..api.resources import CPU
 from ..cluster.memory import is_static
@@ -27,7 +27,7 @@ from ..manifests.timeline import InputObject, Timeline
 from ..sim.settings import Settings
 from .fleet import Fleet, NodeGroupKey, NodeOption
 from .fleet_search import OnSearch, SearchState
-from .node_groups import group_of_node, type_of_node
+from .node_groups import group_of_node, type_of_node, zone_of
 from .node_plan import NodeExchange, NodePlan
 from .node_probe import class_key, probe_workload
 from .node_types import NodeType
@@ -112,11 +112,6 @@ def find_type(node: Node, pools: Sequence[NodePool]) -> NodeType | None:
         one for one in types if dict(one.allocatable) == node.allocatable
     ]
     return next((one for one in same if one.pool == group), same[0] if same else None)
-
-
-def zone_of(node: Node) -> str:
-    """The zone of a node; empty if it has none."""
-    return node.labels.get(ZONE) or node.labels.get(BETA_ZONE, "")
 
 
 def _current_fleet(

@@ -22,24 +22,21 @@ class Agenda:
 
     def first_at(self, at_s: float, action: Callable[[], None]) -> None:
         """Run `action` at `at_s`, before everything else at that time; only one such action may be pending."""
-        self.pending += 1
-
-        def happen() -> None:
-            self.pending -= 1
-            action()
-
-        self._timers.first_at(at_s, happen)
+        self._timers.first_at(at_s, self._counted(action))
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
         """Run `action` in `seconds`."""
+        # The clock counts microseconds; a sum of floats may exceed one by a rounding error.
+        self._timers.at(round(self._clock.monotonic() + seconds, 6), self._counted(action))
+
+    def _counted(self, action: Callable[[], None]) -> Callable[[], None]:
         self.pending += 1
 
         def happen() -> None:
             self.pending -= 1
             action()
 
-        # The clock counts microseconds; a sum of floats may exceed one by a rounding error.
-        self._timers.at(round(self._clock.monotonic() + seconds, 6), happen)
+        return happen
 
 
 def start_time(objects: Iterable[ClusterObject]) -> datetime:

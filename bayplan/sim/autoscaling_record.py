@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..cluster.memory import is_daemon
@@ -117,13 +117,7 @@ class NeglectedPod:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        return {
-            "pod": self.pod,
-            "pool": self.pool,
-            "type": self.type,
-            "zone": self.zone,
-            "message": str(self),
-        }
+        return {**asdict(self), "message": str(self)}
 
 
 @dataclass(slots=True)
@@ -235,11 +229,7 @@ class ScalingReport:
         """Rows for frames: the nodes, and each change of cost per hour and numbers of nodes."""
         return {
             "scaled": lambda: [node.to_dict(self.end_s) for node in self.nodes],
-            "cost": lambda: [
-                {"name": one.name, "time_s": time, "value": value}
-                for one in self.series()
-                for time, value in zip(one.times_s, one.values, strict=True)
-            ],
+            "cost": lambda: [row for one in self.series() for row in one.rows()],
         }
 
     def evictions_by_reason(self) -> dict[str, int]:

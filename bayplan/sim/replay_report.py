@@ -189,18 +189,8 @@ def agreement(counts: Mapping[ReplayVerdict, int], noun: str) -> str:
 
 def counts_tree(counts: Mapping[ReplayVerdict, int]) -> dict[str, int]:
     """The counts under their names in a document."""
-    return {
-        "same": counts[ReplayVerdict.SAME],
-        "equal": counts[ReplayVerdict.EQUAL],
-        "sampled": counts[ReplayVerdict.SAMPLED],
-        "otherNode": counts[ReplayVerdict.OTHER],
-        "pendingHere": counts[ReplayVerdict.PENDING_HERE],
-        "pendingThen": counts[ReplayVerdict.PENDING_THEN],
-        "pending": counts[ReplayVerdict.PENDING],
-        "otherReason": counts[ReplayVerdict.OTHER_REASON],
-        "otherVictims": counts[ReplayVerdict.OTHER_VICTIMS],
-        "undecided": counts[ReplayVerdict.UNDECIDED],
-    }
+    words = {verdict: verdict.title().replace(" ", "") for verdict in ReplayVerdict}
+    return {name[0].lower() + name[1:]: counts[verdict] for verdict, name in words.items()}
 
 
 def placement_tree(placement: PodPlacement | None) -> dict[str, Any] | None:

@@ -190,11 +190,7 @@ class SimulationReport(RunRecord, ShownAnswer):
 
     def time_rows(self) -> list[dict[str, Any]]:
         """One row per change of a quantity: a resource's share in use, or the number of pending pods."""
-        return [
-            {"name": series.name, "time_s": time, "value": value}
-            for series in self.use_over_time()
-            for time, value in zip(series.times_s, series.values, strict=True)
-        ]
+        return [row for series in self.use_over_time() for row in series.rows()]
 
     def sample_rows(self, samples: int = SAMPLES) -> list[dict[str, Any]]:
         """One row per equal part of the time: when it starts, and the mean of each measure over it."""

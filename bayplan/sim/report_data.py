@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import asdict
+
 from ..api.text.quantity import format_quantity
 from ..scheduler import Explanation
 from .outcomes import NodeUse, PodResult
@@ -73,15 +75,7 @@ def _explanation(explanation: Explanation) -> dict[str, Any]:
         "skippedFilter": explanation.skipped_filter,
         "filter": {name: _status(status) for name, status in explanation.filter.items()},
         "skippedScore": explanation.skipped_score,
-        "scores": [
-            {
-                "plugin": score.plugin,
-                "weight": score.weight,
-                "raw": score.raw,
-                "normalized": score.normalized,
-            }
-            for score in explanation.scores
-        ],
+        "scores": [asdict(score) for score in explanation.scores],
         "totals": explanation.totals,
         "postFilter": None,
         "waitsFor": explanation.waits_for,

@@ -94,6 +94,11 @@ class UseSeries(MeansOverTime, msgspec.Struct, frozen=True):
         ends = [*self.times_s[1:], self.end_s]
         return zip(self.times_s, ends, self.values, strict=True)
 
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One row per change."""
+        for time, value in zip(self.times_s, self.values, strict=True):
+            yield {"name": self.name, "time_s": time, "value": value}
+
 
 class UseHistory(msgspec.Struct):
     """The pods and nodes at the start, and each change of one of them; summed up on demand."""

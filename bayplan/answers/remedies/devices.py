@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...api.dra import ClaimNotReadyError, ResourceClaim, claim_name_of
+from ...api.dra import ClaimNotReadyError, ResourceClaim, resource_claim_name
 from ...api.resources import may_stand_for_devices
 from ..manifest_changes import ObjectChange, pointer
 from .proposal import (
@@ -45,7 +45,7 @@ def serve_claims(ask: Ask) -> Iterator[Remedy]:
 def _claims(ask: Ask) -> Iterator[ResourceClaim]:
     for entry in ask.pod.spec.resource_claims or ():
         try:
-            name = claim_name_of(ask.pod, entry)
+            name = resource_claim_name(ask.pod, entry)
         except ClaimNotReadyError:
             continue
         claim = ask.view.cluster.get("ResourceClaim", ask.pod.namespace, name or "")
@@ -60,7 +60,7 @@ def _missing_claims(ask: Ask) -> Iterator[Remedy]:
         spec: Any = {}
         metadata: dict[str, Any] = {"namespace": pod.namespace}
         try:
-            name = claim_name_of(pod, entry)
+            name = resource_claim_name(pod, entry)
         except ClaimNotReadyError:
             name = f"{pod.name}-{entry.name}"
             template = ask.view.cluster.get(

@@ -39,13 +39,7 @@ class AdmissionRefusal(msgspec.Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        return {
-            "kind": self.kind,
-            "namespace": self.namespace,
-            "name": self.name,
-            "count": self.count,
-            "message": self.message,
-        }
+        return msgspec.structs.asdict(self)
 
 
 class RefusedWorkloads:

@@ -14,8 +14,8 @@ from ...api.dra import (
     ResourceClaimConsumer,
     check_entries,
     claim_name_in,
-    claim_name_of,
     consumer_of,
+    resource_claim_name,
 )
 from ...api.pod import Pod
 from ...api.pod_groups import PodGroup, pod_group_of
@@ -94,7 +94,7 @@ def pod_claims(
     write "pod".
     """
     for entry in pod.spec.resource_claims or ():
-        name = claim_name_of(pod, entry)
+        name = resource_claim_name(pod, entry)
         if name is None:
             continue
         claim = get(pod.namespace, name)

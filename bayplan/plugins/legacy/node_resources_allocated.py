@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -32,11 +32,18 @@ class AllocationScorer(ScorePlugin):
     """A weighted mean, over resources, of points from 0 to 100."""
 
     scope = NODE_ROW
+    args_type: ClassVar[type[NodeResourcesLeastAllocatedArgs | NodeResourcesMostAllocatedArgs]]
 
     def __init__(self, weights: Mapping[str, int]) -> None:
         if not weights:
             raise InputError("resources not found")
         self._weights = dict(weights)
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        plugin = cls(weights_of(typed_args(cls.args_type, args).resources))
+        plugin.handle = handle
+        return plugin
 
     def spec_key(self, spec: PodSpec) -> Hashable:
         return spec
@@ -73,12 +80,7 @@ class NodeResourcesLeastAllocated(AllocationScorer):
     """Favours empty nodes."""
 
     name = "NodeResourcesLeastAllocated"
-
-    @classmethod
-    def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls(weights_of(typed_args(NodeResourcesLeastAllocatedArgs, args).resources))
-        plugin.handle = handle
-        return plugin
+    args_type = NodeResourcesLeastAllocatedArgs
 
     def points(self, requested: Ints, capacity: Ints) -> Ints:
         free = np.maximum(capacity - requested, 0)
@@ -90,12 +92,7 @@ class NodeResourcesMostAllocated(AllocationScorer):
     """Favours full nodes."""
 
     name = "NodeResourcesMostAllocated"
-
-    @classmethod
-    def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls(weights_of(typed_args(NodeResourcesMostAllocatedArgs, args).resources))
-        plugin.handle = handle
-        return plugin
+    args_type = NodeResourcesMostAllocatedArgs
 
     def points(self, requested: Ints, capacity: Ints) -> Ints:
         used = np.minimum(requested, capacity)

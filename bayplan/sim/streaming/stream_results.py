@@ -23,6 +23,7 @@ from ...errors import DecodeError, InputError
 from ...manifests.input_bytes import bounded_lines, open_input
 from ...manifests.timeline import InputObject
 from ...scheduler import Attempt, Scheduler
+from ..measures.waits import slowdown
 from ..outcomes import PodResult
 from ..pending_pods import group_pending
 from ..results import Results
@@ -130,9 +131,8 @@ class StreamedResults(Results):
             self._waits.add(result.time_s - result.created_s)
             if result.finished_s is not None:
                 counts["finished"] += 1
-                ran_s = result.finished_s - result.time_s
-                if ran_s > 0:
-                    self._slowdowns.add((result.finished_s - result.created_s) / ran_s)
+            if (found := slowdown(result)) is not None:
+                self._slowdowns.add(found)
         self._sink(
             PodRow(
                 *(pod.namespace, pod.name, attempt.outcome.value, node, result.created_s),
