@@ -53,6 +53,9 @@ class RequirementFile(msgspec.Struct, frozen=True, rename="camel"):
     values: tuple[str, ...] = ()
     min_values: int | None = None
 
+    def __str__(self) -> str:
+        return f"{self.key} {self.operator} {', '.join(self.values)}".rstrip()
+
     def is_met(self, value: str | None) -> bool:
         """Whether a label with this value, or none, meets it."""
         match self.operator:
@@ -209,13 +212,29 @@ def _offers(
 
 
 def _unmet(file: KarpenterPoolFile, table: InstanceTable) -> str:
-    """The requirements that no instance type meets, as the end of a message; empty if each is met by one."""
-    offers = list(_offers(file, table))
-    found = []
-    for one in file.spec.template.spec.requirements:
-        if one.key != ZONE and not any(one.is_met(labels.get(one.key)) for _, labels, _ in offers):
-            found.append(f"{one.key} {one.operator} {', '.join(one.values)}".rstrip())
-    return f"; none meets {'; nor '.join(found)}" if found else ""
+    """The requirements that no instance type meets, or those that the nearest type does not meet, as the end of a
+    message.
+    """
+    requirements = file.spec.template.spec.requirements
+    missed = {
+        (one.name, labels[CAPACITY_TYPE]): [
+            each for each in requirements if not _allows(each, one, labels)
+        ]
+        for one, labels, _ in _offers(file, table)
+    }
+    found = [each for each in requirements if all(each in unmet for unmet in missed.values())]
+    if found:
+        return f"; none meets {'; nor '.join(map(str, found))}"
+    (name, capacity_type), unmet = min(missed.items(), key=lambda item: len(item[1]))
+    rest = "; ".join(map(str, unmet)) or "that no zone of it meets each"
+    return f"; {name} ({capacity_type}) meets all but {rest}"
+
+
+def _allows(requirement: RequirementFile, one: InstanceType, labels: Mapping[str, str]) -> bool:
+    """Whether a type meets a requirement, in one of its zones if it is on zones."""
+    if requirement.key == ZONE and one.zones:
+        return any(requirement.is_met(zone) for zone in one.zones)
+    return requirement.is_met(labels.get(requirement.key))
 
 
 def _meets(file: KarpenterPoolFile, labels: Mapping[str, str], zone: str) -> bool:
