@@ -63,7 +63,7 @@ INSTANCES = option(
 )
 POD_LIMIT = option(
     "--pods-per-node NUMBER",
-    "Pods that a node takes. Default: 110, the kubelet's, where the trace has no number.",
+    "Pods that a node takes, unless its table or --node has a number. Default: 110, the kubelet's.",
     min=1,
     show_default=False,
 )
@@ -119,7 +119,8 @@ def imports_trace(name: str, about: str) -> Callable[[Callable[..., Trace]], Cal
 
             options = ImportOptions(**{each.name: given.pop(each.name) for each in SHARED})
             trace = command(options, **given)
-            write_objects(options.to, with_pod_limit(trace.objects(), options.pods_per_node))
+            limit = None if "node" in given else options.pods_per_node  # shapes have it
+            write_objects(options.to, with_pod_limit(trace.objects(), limit))
             print_notes(dict.fromkeys(trace.notes))
 
         show_options(run, [*parameters_of(command)[1:], *SHARED])
@@ -196,7 +197,8 @@ def import_alibaba_2025(
     from ...sim.traces import Alibaba2025
     from ...sim.traces.alibaba_2025 import SHAPES
 
-    return Alibaba2025(file=file, shapes=_shapes(node, SHAPES), window=options.window())
+    shapes = _shapes(node, SHAPES, options.pods_per_node)
+    return Alibaba2025(file=file, shapes=shapes, window=options.window())
 
 
 @imports_trace("alibaba-2026", "Convert Alibaba's nodes and jobs with spot GPUs of 2026.")
@@ -272,7 +274,8 @@ def import_azure_vms(
     from ...sim.traces import AzureVms
     from ...sim.traces.azure_vms import SHAPES
 
-    return AzureVms(file=file, shapes=_shapes(node, SHAPES), window=options.window())
+    shapes = _shapes(node, SHAPES, options.pods_per_node)
+    return AzureVms(file=file, shapes=shapes, window=options.window())
 
 
 @imports_trace("google-2019", "Convert a Borg cell of 2019.")
@@ -306,10 +309,12 @@ def import_google_2019(
     )
 
 
-def _shapes(texts: list[str] | None, default: tuple[str, ...]) -> tuple[NodeShape, ...]:
+def _shapes(
+    texts: list[str] | None, default: tuple[str, ...], pods_per_node: int | None
+) -> tuple[NodeShape, ...]:
     from ...sim.traces import parse_shape
 
-    return tuple(parse_shape(text) for text in texts or default)
+    return tuple(parse_shape(text, pods_per_node=pods_per_node) for text in texts or default)
 
 
 def _gib(text: str) -> float:

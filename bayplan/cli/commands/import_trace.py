@@ -140,6 +140,8 @@ def import_csv(
 
     if nodes is None and pods is None:
         raise InputError("trace import csv: expected --nodes, --pods or both; got neither")
+    if nodes is None and pods_per_node is not None:
+        raise InputError("--pods-per-node: expected a table of nodes in --nodes; got none")
     columns = parse_columns(column or ())
     write_objects(to, read_own_tables(nodes, pods, columns, pods_per_node or MAX_PODS))
     if columns.unused:

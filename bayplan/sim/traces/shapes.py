@@ -15,7 +15,7 @@ from ...api.text.names import is_label_value, is_qualified_name
 from ...api.text.quantity import is_amount, parse_quantity
 from ...errors import InputError
 from ...manifests.timeline import CREATED_AT
-from .trace_manifests import Manifest, make_node
+from .trace_manifests import MAX_PODS, Manifest, make_node
 
 HEADROOM = 1.2
 """Nodes per node that the peak of the requests would fill."""
@@ -44,8 +44,11 @@ class NodeShape:
         )
 
 
-def parse_shape(text: str, option: str = "--node") -> NodeShape:
-    """Parse a text such as `count=20,cpu=64,memory=256Gi,label:zone=a`; raises InputError for another form."""
+def parse_shape(text: str, option: str = "--node", pods_per_node: int | None = None) -> NodeShape:
+    """Parse a text such as `count=20,cpu=64,memory=256Gi,label:zone=a`; raises InputError for another form.
+
+    Nodes of a shape without `pods` take `pods_per_node`, or as many as nodes of traces do.
+    """
     resources: dict[str, str] = {}
     labels: dict[str, str] = {}
     number: int | None = None
@@ -61,7 +64,7 @@ def parse_shape(text: str, option: str = "--node") -> NodeShape:
             raise InputError(f'{option}: {EXPECTED}; got "{part}"')
     if not resources:
         raise InputError(f'{option}: {EXPECTED}; got "{text}"')
-    return NodeShape(resources, labels, number)
+    return NodeShape({"pods": str(pods_per_node or MAX_PODS), **resources}, labels, number)
 
 
 def shaped_nodes(shapes: Iterable[NodeShape], pods: Iterator[Manifest]) -> Iterator[Manifest]:
@@ -95,7 +98,8 @@ def _needed(shapes: list[NodeShape], pods: Iterator[Manifest]) -> list[int | Non
         key = tuple(requests.items())
         amounts = cache.get(key)
         if amounts is None:
-            amounts = {name: float(parse_quantity(text)) for name, text in key}
+            given = (("pods", "1"), *key)
+            amounts = {name: float(parse_quantity(text)) for name, text in given}
             cache[key] = amounts
         arrivals[place].append((created_s, created_s + lasts_s, amounts))
     return [

@@ -106,6 +106,18 @@ def test_the_pods_of_a_node_are_an_option(options: tuple[str, ...]) -> None:
     assert nodes["node-0"]["status"]["capacity"]["pods"] == "250"
 
 
+def test_a_number_of_pods_in_a_shape_wins_and_counts_for_the_number_of_nodes() -> None:
+    Path("vmtable.csv").write_text(VMS)
+    many = ("--node", "cpu=64,memory=512Gi,label:a=b", "--pods-per-node", "1")
+
+    limited = imported("azure-vms", "vmtable.csv", *many)
+    given = imported("azure-vms", "vmtable.csv", "--node", "cpu=64,pods=9", "--pods-per-node", "1")
+
+    nodes = [item for item in limited.values() if item["kind"] == "Node"]
+    assert [node["status"]["allocatable"]["pods"] for node in nodes] == ["1"] * 3
+    assert given["node-0"]["status"]["allocatable"]["pods"] == "9"
+
+
 def test_openb_demand_draws_pods_until_the_gpus_are_asked_for_so_often() -> None:
     drawn = [
         item for item in imported("openb", ".", "--demand", "400").values() if item["kind"] == "Pod"
@@ -296,6 +308,11 @@ WRONG = [
         ["csv"],
         "trace import csv: expected --nodes, --pods or both; got neither",
         id="no table",
+    ),
+    pytest.param(
+        ["csv", "--pods", "good.csv", "--pods-per-node", "5"],
+        "--pods-per-node: expected a table of nodes in --nodes; got none",
+        id="pods per node without nodes",
     ),
     pytest.param(
         ["csv", "--pods", "bad.csv", "--column", "cpu"],
