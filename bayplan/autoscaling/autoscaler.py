@@ -37,6 +37,7 @@ from .launch_options import (
 from .node_claims import ClaimPacker
 from .pool_nodes import EXPECTED_S, PoolNode, PoolNodes, PoolUse
 from .scale_down import Alarm, ScaleDown
+from .unused_settings import unused_settings
 
 MAX_UNUSED = 3
 """Launches for one pod of nodes that never ran a pod; after that, further ones do not help."""
@@ -77,7 +78,7 @@ class Autoscaler:
         self._alarm = Alarm(simulation, self._woken)
         self._unplaceable: dict[str, UnplaceablePods] = {}
         self._refused: set[str] = set()
-        self._remarks: dict[str, None] = {}
+        self._remarks = dict.fromkeys(unused_settings(options, pools))
 
     # The run
 
