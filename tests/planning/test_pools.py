@@ -211,30 +211,6 @@ def test_spot_pools_take_the_spot_price() -> None:
             id="requirements that no type of the table meets",
         ),
         pytest.param(
-            make_karpenter(
-                ("kubernetes.io/arch", "In", ["arm64"]),
-                ("karpenter.k8s.aws/instance-cpu", "Gt", ["2"]),
-            ),
-            "spec.template.spec.requirements: expected an instance type that meets them; got none in "
-            "types.csv that meets all; m5.xlarge (on-demand) meets all but kubernetes.io/arch In arm64",
-            id="requirements that types meet one by one",
-        ),
-        pytest.param(
-            make_karpenter(("topology.kubernetes.io/zone", "In", ["us-west-2a"])),
-            "spec.template.spec.requirements: expected an instance type that meets them; got none in "
-            "types.csv that meets all; none meets topology.kubernetes.io/zone In us-west-2a",
-            id="a zone of another region",
-        ),
-        pytest.param(
-            make_karpenter(
-                ("topology.kubernetes.io/zone", "In", ["a"]),
-                ("topology.kubernetes.io/zone", "NotIn", ["a"]),
-            ),
-            "spec.template.spec.requirements: expected an instance type that meets them; got none in "
-            "types.csv that meets all; m5.large (on-demand) meets all but that no zone of it meets each",
-            id="a zone that is asked for and refused",
-        ),
-        pytest.param(
             {"apiVersion": "karpenter.sh/v1beta1", "kind": "NodePool"},
             'apiVersion: expected bayplan.dev/v1 or karpenter.sh/v1; got "karpenter.sh/v1beta1"',
             id="a version of Karpenter that is not read",
