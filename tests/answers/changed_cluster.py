@@ -4,11 +4,11 @@ from typing import Any
 
 from bayplan.answers.account import Counterfactual
 from bayplan.api.pod import Pod
-from bayplan.api.wire.decode import decode_object
 from bayplan.config import default_config
 from bayplan.sim.settings import Settings
 from bayplan.trials import TrialCluster
 from tests.rig.conformance.counterfactuals import fits
+from tests.rig.objects import decoded, stored
 from tests.rig.trees import node_tree, pod_tree
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
@@ -39,12 +39,10 @@ def web_pod(name: str = "p", cpu: str = "1", node: str = "", **spec: Any) -> dic
 
 
 def make_view(*manifests: dict[str, Any], **more: Any) -> tuple[TrialCluster, Pod]:
-    objects = [decode_object(manifest) for manifest in manifests]
+    objects = [decoded(manifest) for manifest in manifests]
     transport = {name: more.pop(name) for name in ("extender_transport",) if name in more}
     view = TrialCluster(objects, Settings(**more), **transport)
-    pod = view.cluster.get("Pod", "default", "p")
-    assert isinstance(pod, Pod)
-    return view, pod
+    return view, stored(view.cluster, Pod, "p")
 
 
 def check(found: Counterfactual, manifests: list[dict[str, Any]], pod: Pod) -> None:

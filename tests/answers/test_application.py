@@ -12,6 +12,7 @@ from bayplan.api.wire.sourced import keeping_documents
 from bayplan.api.wire.whole import apply_patch
 from bayplan.manifests.overlay import patch_of
 from bayplan.testing.builders import make_node
+from tests.rig.objects import decoded
 
 LABELS = {"app": "web"}
 
@@ -35,9 +36,8 @@ def deployment(replicas: int = 3, cpu: str = "1", **fields: Any) -> dict[str, An
 
 def apply(new: dict[str, Any], *more: Any, nodes: int = 3, old: Any = None) -> WhatIfAnswer:
     cluster = [make_node(f"n{i}", cpu="2") for i in range(nodes)]
-    objects = [*cluster, *more, decode_object(old or deployment())]
-    change: Any = Apply((decode_object(new),))
-    return ask_what_if(objects, [change])
+    objects = [*cluster, *more, decoded(old or deployment())]
+    return ask_what_if(objects, [Apply((decoded(new),))])
 
 
 def quota(cpu: str) -> Any:

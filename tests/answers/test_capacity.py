@@ -206,7 +206,7 @@ def test_counted_copies_are_those_that_the_scheduler_places(
         )
         for i, (cpu, zone, gpu, _) in enumerate(sizes)
     ]
-    keeps = {
+    keeps: dict[str, Any] = {
         "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [ANTI]}}
     }
     objects += [

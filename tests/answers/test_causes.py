@@ -6,8 +6,10 @@ import pytest
 
 from bayplan.answers import explain
 from bayplan.answers.account import PodExplanation
+from bayplan.api.pod import Pod
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.trials import TrialCluster
+from tests.rig.objects import stored
 
 ZONE = "zone"
 WEB = {"app": "web"}
@@ -37,7 +39,7 @@ def make_spread(name: str, node: str = "", **fields: Any) -> Any:
 
 def ask(objects: list[Any], name: str) -> PodExplanation:
     view = TrialCluster(objects)
-    return explain(view, view.cluster.get("Pod", "default", name))
+    return explain(view, stored(view.cluster, Pod, name))
 
 
 def goals(account: PodExplanation) -> set[str]:

@@ -45,9 +45,9 @@ def test_every_keyword_is_read_and_applied_in_order(tmp_path: Path) -> None:
       - drain: {nodes: [a-new-1], force: true}
     """
     changes = read_change_file(write(tmp_path, HEAD + dedent(text)))
-    objects = [make_node("a"), make_pod("waits", cpu="8", node_selector={"disk": "ssd"})]
+    waits = make_pod("waits", cpu="8", node_selector={"disk": "ssd"})
 
-    answer = ask_what_if(objects, changes)
+    answer = ask_what_if([make_node("a"), waits], changes)
 
     assert [(change.name, str(change.now)) for change in answer.pods] == [("waits", "a")]
     assert answer.nodes_added == ["a-new-1"]
@@ -65,15 +65,15 @@ def test_every_keyword_is_read_and_applied_in_order(tmp_path: Path) -> None:
         ),
         pytest.param(
             "upgrade: {nodes: ['a-*'], surge: 2, maxUnavailable: 1, nodeStartTime: 90s}",
-            Upgrade("a-*", surge=2, max_unavailable=1, node_start_s=90),
+            Upgrade(("a-*",), surge=2, max_unavailable=1, node_start_s=90),
             id="an upgrade",
         ),
-        pytest.param("upgrade: a", Upgrade("a"), id="an upgrade of one node"),
+        pytest.param("upgrade: a", Upgrade(("a",)), id="an upgrade of one node"),
         pytest.param("cordon: {selector: zone=a}", Cordon(selector="zone=a"), id="cordon"),
         pytest.param("delete: {selector: zone=a}", Delete(selector="zone=a"), id="nodes by labels"),
         pytest.param(
             "delete: {objects: [pod], selector: app=web}",
-            Delete("pod", selector="app=web"),
+            Delete(("pod",), selector="app=web"),
             id="pods by labels",
         ),
         pytest.param("addNodes: {like: [a, b]}", AddNodes(1, ("a", "b")), id="several to copy"),

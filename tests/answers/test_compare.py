@@ -76,7 +76,7 @@ def test_waiting_time_is_counted() -> None:
 def test_a_scheduler_compared_with_itself_shows_no_difference(
     cpus: list[int], nodes: int, seeds: int
 ) -> None:
-    objects = [make_node(f"n{i}") for i in range(nodes)]
+    objects: list[Any] = [make_node(f"n{i}") for i in range(nodes)]
     objects += [make_pod(f"p{i}", cpu=str(cpu)) for i, cpu in enumerate(cpus)]
 
     found = run(objects, PACK, PACK, seeds=seeds)

@@ -282,7 +282,7 @@ def test_a_binding_that_was_decided_before_is_not_left_out(
 
 def test_a_binding_before_the_pod_existed_is_not_left_out() -> None:
     nodes = [make_node("a", cpu="8"), make_node("b", cpu="6")]
-    first = {"status": REFUSED, "cpu": "3"}
+    first: dict[str, Any] = {"status": REFUSED, "cpu": "3"}
     decisions = judge(
         nodes,
         [

@@ -6,10 +6,10 @@ import pytest
 
 from bayplan.answers.what_if import Drain, Upgrade, ask_what_if
 from bayplan.answers.what_if.answer import WhatIfAnswer
-from bayplan.api.meta import OwnerReference
 from bayplan.api.pod import Pod
 from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_node, make_object, make_pod
+from tests.rig.objects import owned
 
 SCRATCH = {"volumes": [{"name": "tmp", "emptyDir": {}}, {"name": "c", "configMap": {"name": "c"}}]}
 LOCAL = "cannot delete Pods with local storage (use --delete-emptydir-data to override)"
@@ -18,8 +18,7 @@ DAEMONS = "cannot delete DaemonSet-managed Pods (use --ignore-daemonsets to igno
 
 
 def make_owned(name: str, kind: str = "ReplicaSet", node: str = "a", **more: Any) -> Pod:
-    owner = OwnerReference(api_version="apps/v1", kind=kind, name="owner", controller=True)
-    return make_pod(name, node_name=node, **more).replace(owner_references=(owner,))
+    return owned(make_pod(name, node_name=node, **more), "owner", kind)
 
 
 def ask(change: Drain | Upgrade, *objects: Any) -> WhatIfAnswer:
@@ -46,7 +45,7 @@ def causes(answer: WhatIfAnswer) -> list[str]:
     ],
 )
 def test_refusals_and_the_flags_that_override_them(
-    flags: dict[str, bool], refusals: list[str]
+    flags: dict[str, Any], refusals: list[str]
 ) -> None:
     pods = {
         LOCAL: make_owned("cache", spec=SCRATCH),
@@ -54,7 +53,7 @@ def test_refusals_and_the_flags_that_override_them(
         DAEMONS: make_owned("logs", "DaemonSet", spec=SCRATCH),
     }
 
-    answer = ask(Drain("a", **flags), *pods.values())
+    answer = ask(Drain(("a",), **flags), *pods.values())
 
     errors = [f"{reason}: default/{pods[reason].name}" for reason in refusals]
     listed = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
@@ -89,7 +88,7 @@ def test_other_nodes_are_drained_beside_one_that_is_refused() -> None:
     ],
 )
 def test_pods_that_refuse_no_drain(pod: Pod) -> None:
-    assert causes(ask(Drain("a"), pod)) == []
+    assert causes(ask(Drain(("a",)), pod)) == []
 
 
 def test_budgets_do_not_count_when_eviction_is_disabled() -> None:
@@ -98,16 +97,16 @@ def test_budgets_do_not_count_when_eviction_is_disabled() -> None:
     budget = make_object("PodDisruptionBudget", "web", namespace="default", spec=spec)
     pod = make_owned("web", labels=labels)
 
-    assert causes(ask(Drain("a"), pod, budget)) == ["default/web allows no disruption"]
-    answer = ask(Drain("a", disable_eviction=True), pod, budget)
+    assert causes(ask(Drain(("a",)), pod, budget)) == ["default/web allows no disruption"]
+    answer = ask(Drain(("a",), disable_eviction=True), pod, budget)
     assert (causes(answer), [change.name for change in answer.pods]) == ([], ["web"])
 
 
 def test_an_upgrade_leaves_a_node_that_is_refused() -> None:
     pod = make_owned("cache", spec=SCRATCH)
 
-    refused = ask(Upgrade("a"), pod)
-    done = ask(Upgrade("a", delete_emptydir_data=True), pod)
+    refused = ask(Upgrade(("a",)), pod)
+    done = ask(Upgrade(("a",), delete_emptydir_data=True), pod)
 
     assert causes(refused) == [f'unable to drain node "a" due to error: {LOCAL}: default/cache']
     assert refused.upgrades[0].replaced == {}

@@ -43,7 +43,7 @@ def gang_kind(size: int, **fields: Any) -> PodKind:
 def test_a_new_node_lets_a_group_start() -> None:
     objects = [*ZONES, *make_gang("red", 3, topology_key=ZONE, cpu="2")]
 
-    answer = ask_what_if(objects, [AddNodes(1, "a")], SETTINGS)
+    answer = ask_what_if(objects, [AddNodes(1, ("a",))], SETTINGS)
 
     (change,) = answer.groups
     assert (str(change.was), str(change.now), change.why) == (
@@ -56,7 +56,7 @@ def test_a_new_node_lets_a_group_start() -> None:
 
 
 def test_an_unchanged_group_is_not_listed() -> None:
-    answer = ask_what_if([*ZONES, *make_gang("red", 2)], [AddNodes(1, "a")], SETTINGS)
+    answer = ask_what_if([*ZONES, *make_gang("red", 2)], [AddNodes(1, ("a",))], SETTINGS)
 
     assert (answer.groups, answer.groups_started) == ([], (1, 1))
 

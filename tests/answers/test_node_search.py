@@ -6,10 +6,10 @@ import pytest
 
 from bayplan.answers.what_if import Delete, Drain, Scale, fit_with_nodes, node_search
 from bayplan.answers.what_if.answer import NodeSearch
-from bayplan.api.meta import OwnerReference
 from bayplan.cli.render.drain_course import search_text
 from bayplan.errors import InputError
 from bayplan.testing.builders import make_node, make_object, make_pod
+from tests.rig.objects import owned
 
 ZONE = "topology.kubernetes.io/zone"
 WEB = {"app": "web"}
@@ -67,16 +67,12 @@ def test_one_kind_in_one_zone_leaves_pods_waiting_and_says_so() -> None:
 
 
 def test_nodes_for_a_change_come_before_it() -> None:
-    owner = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web", controller=True)
-    pods = [
-        make_pod(f"w{i}", cpu="1", labels=WEB, node_name="a1").replace(owner_references=(owner,))
-        for i in range(6)
-    ]
+    pods = [owned(make_pod(f"w{i}", cpu="1", labels=WEB, node_name="a1")) for i in range(6)]
     spec = {"selector": {"matchLabels": WEB}, "maxUnavailable": 1}
     budget = make_object("PodDisruptionBudget", "web", spec=spec)
     objects = [make_zone("a", "6"), make_zone("b", "2"), *pods, budget]
 
-    answer = fit_with_nodes(objects, "b1", changes=[Drain("a1")])
+    answer = fit_with_nodes(objects, "b1", changes=[Drain(("a1",))])
 
     found = answer.search
     assert found is not None
@@ -90,7 +86,7 @@ def test_nodes_for_a_change_come_before_it() -> None:
     ("change", "nodes"),
     [
         pytest.param(Scale("deployment/web", 7), 2, id="a workload that is scaled"),
-        pytest.param(Delete("node/b1"), 1, id="a node that is deleted"),
+        pytest.param(Delete(("node/b1",)), 1, id="a node that is deleted"),
         pytest.param(Scale("deployment/web", 2), 0, id="less load"),
     ],
 )
@@ -158,12 +154,11 @@ FULL = (("a", "1"), ("b", "8"), ("g", "1"))
 
 
 def test_a_budget_that_allows_nothing_is_no_matter_of_nodes() -> None:
-    owner = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web", controller=True)
-    pod = make_pod("w", labels=WEB, node_name="a1").replace(owner_references=(owner,))
+    pod = owned(make_pod("w", labels=WEB, node_name="a1"))
     spec = {"selector": {"matchLabels": WEB}, "maxUnavailable": 0}
     objects = [make_zone("a"), pod, make_object("PodDisruptionBudget", "web", spec=spec)]
 
-    found = search(objects, "a1", changes=[Drain("a1")])
+    found = search(objects, "a1", changes=[Drain(("a1",))])
 
     assert found.nodes is None
     assert found.hopeless == {"default/w": "default/web allows no disruption"}

@@ -9,22 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.answers.rebalance import RebalancePlan, even_use, plan_rebalance
-from bayplan.api.meta import OwnerReference
+from bayplan.answers.rebalance import even_use, plan_rebalance
+from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.choices import Objective
 from bayplan.errors import InputError
 from bayplan.scheduler import Inquiry
 from bayplan.sim import Simulation
 from bayplan.testing.builders import make_node, make_object, make_pod
+from tests.rig.objects import owned
 
 LABELS = {"app": "web"}
 
 
 def make_owned(name: str, node: str, kind: str = "ReplicaSet", **fields: Any) -> Pod:
-    owner = OwnerReference(api_version="apps/v1", kind=kind, name="web", controller=True)
-    pod = make_pod(name, node_name=node, labels=LABELS, **fields)
-    return pod.replace(owner_references=(owner,))
+    return owned(make_pod(name, node_name=node, labels=LABELS, **fields), kind=kind)
 
 
 def make_budget(**spec: Any) -> Any:
@@ -32,76 +31,146 @@ def make_budget(**spec: Any) -> Any:
     return make_object("PodDisruptionBudget", "web", spec=fields)
 
 
-def targets(plan: RebalancePlan) -> dict[str, tuple[str, str]]:
-    return {move.pod.split("/")[1]: (move.source, move.target) for move in plan.moves}
+def make_pinned(name: str, node: str, wanted: str) -> Pod:
+    """A pod that may only run on the node `wanted`."""
+    field = {"key": "metadata.name", "operator": "In", "values": [wanted]}
+    required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": required}
+    return make_owned(name, node, cpu="1", node_affinity=affinity)
+
+
+def make_priced(name: str, cost: str) -> Node:
+    return make_node(name, annotations={"bayplan.dev/cost": cost})
+
+
+UNSCHEDULABLE = ["node.kubernetes.io/unschedulable:NoSchedule"]
+
+
+@pytest.mark.parametrize(
+    ("objective", "objects", "values", "moves"),
+    [
+        pytest.param(
+            Objective.PACK,
+            [
+                make_node("a"),
+                make_node("b"),
+                make_node("c"),
+                make_owned("on-a", "a", cpu="2"),
+                make_owned("b1", "b", cpu="1"),
+                make_owned("b2", "b", cpu="1"),
+                make_owned("c1", "c", cpu="3"),
+                make_owned("log", "b", kind="DaemonSet"),
+            ],
+            [3, 2],
+            ["on-a from a to b: a is empty then"],
+            id="pack empties a node or leaves it alone",
+        ),
+        pytest.param(
+            Objective.COST,
+            [
+                make_priced("cheap", "1"),
+                make_priced("dear", "9.5"),
+                make_priced("roomy", "2"),
+                make_owned("c", "cheap", cpu="3"),
+                make_owned("d", "dear", cpu="3"),
+                make_owned("r", "roomy", cpu="1"),
+            ],
+            [12.5, 3.0],
+            ["d from dear to roomy: dear is empty then"],
+            id="cost empties the node that costs most",
+        ),
+        pytest.param(
+            Objective.COST,
+            [
+                make_priced("a", "9"),
+                make_priced("b", "1"),
+                make_owned("p", "a", cpu="1"),
+                make_owned("q", "a", cpu="2"),
+                make_owned("r", "b", cpu="1"),
+            ],
+            [10, 10, 1],
+            ["q from a to b: 1 of 2 moves that empty a", "p from a to b: a is empty then"],
+            id="a move that gains something only with others is marked",
+        ),
+        pytest.param(
+            Objective.COST,
+            [
+                make_priced("a", "0"),
+                make_node("b"),
+                make_owned("p", "a", cpu="1"),
+                make_pod("without-owner", node_name="b", cpu="1"),
+            ],
+            [8],
+            [],
+            id="to empty a node that costs nothing gains nothing",
+        ),
+        pytest.param(
+            Objective.SPREAD,
+            [
+                make_node("a", cpu="100", memory="400Gi"),
+                make_node("b", cpu="100", memory="400Gi"),
+                make_owned("tiny-1", "a", cpu="3m"),
+                make_owned("tiny-2", "a", cpu="3m"),
+            ],
+            [0],
+            [],
+            id="a gain too small to be shown is none",
+        ),
+        pytest.param(
+            Objective.CONSTRAINTS,
+            [
+                make_node("tainted", taints=["gpu:NoSchedule"]),
+                make_node("cordoned", unschedulable=True, taints=UNSCHEDULABLE),
+                make_node("small", cpu="1"),
+                make_node("free"),
+                make_owned("wrong", "tainted"),
+                make_owned("tolerant", "tainted", tolerations=["gpu:NoSchedule"]),
+                make_owned("stays", "cordoned"),
+                make_owned("too-large", "small", cpu="2"),
+            ],
+            [2, 1, 0],
+            [
+                "wrong from tainted to free: node(s) had untolerated taint(s)",
+                "too-large from small to free: Insufficient cpu",
+            ],
+            id="constraints moves pods that their node would reject",
+        ),
+        pytest.param(
+            Objective.CONSTRAINTS,
+            [
+                make_node("a"),
+                make_node("b"),
+                make_pinned("right", "a", "a"),
+                make_pinned("wrong", "a", "b"),
+            ],
+            [1, 0],
+            ["wrong from a to b: node(s) didn't satisfy plugin(s) [NodeAffinity]"],
+            id="pods that name different nodes are judged separately",
+        ),
+    ],
+)
+def test_moves_by_objective(
+    objective: Objective, objects: list[Any], values: list[float], moves: list[str]
+) -> None:
+    plan = plan_rebalance(objects, objective)
+
+    found = [f"{m.pod.split('/')[1]} from {m.source} to {m.target}: {m.why}" for m in plan.moves]
+    assert found == moves
+    steps = [plan.before, *(move.after for move in plan.moves)]
+    assert steps == pytest.approx(values, abs=1e-3)
+    assert plan.after == steps[-1]
+    assert [move.before for move in plan.moves] == steps[:-1]
 
 
 def test_spread_moves_from_the_fullest_to_the_emptiest() -> None:
-    objects = [make_node("a"), make_node("b"), make_node("c")]
-    objects += [make_owned(f"p{i}", "a", cpu="1", memory="4Gi") for i in range(3)]
+    nodes = [make_node("a"), make_node("b"), make_node("c")]
+    pods = [make_owned(f"p{i}", "a", cpu="1", memory="4Gi") for i in range(3)]
 
-    plan = plan_rebalance(objects)
+    plan = plan_rebalance([*nodes, *pods])
 
-    assert len(plan.moves) == 2
-    assert {target for _, target in targets(plan).values()} == {"b", "c"}
+    assert sorted(move.target for move in plan.moves) == ["b", "c"]
     assert plan.after == pytest.approx(0)
     assert plan.moves[0].gain > 0
-
-
-def test_pack_empties_a_node_or_leaves_it_alone() -> None:
-    objects = [
-        make_node("a"),
-        make_node("b"),
-        make_node("c"),
-        make_owned("on-a", "a", cpu="2"),
-        make_owned("b1", "b", cpu="1"),
-        make_owned("b2", "b", cpu="1"),
-        make_owned("c1", "c", cpu="3"),
-        make_owned("log", "b", kind="DaemonSet"),
-    ]
-
-    plan = plan_rebalance(objects, Objective.PACK)
-
-    assert (plan.before, plan.after) == (3, 2)
-    assert targets(plan) == {"on-a": ("a", "b")}
-    assert plan.moves[0].why == "a is empty then"
-
-
-def test_cost_empties_the_node_that_costs_most() -> None:
-    objects = [
-        make_node("cheap", annotations={"bayplan.dev/cost": "1"}),
-        make_node("dear", annotations={"bayplan.dev/cost": "9.5"}),
-        make_node("roomy", annotations={"bayplan.dev/cost": "2"}),
-        make_owned("c", "cheap", cpu="3"),
-        make_owned("d", "dear", cpu="3"),
-        make_owned("r", "roomy", cpu="1"),
-    ]
-
-    plan = plan_rebalance(objects, Objective.COST)
-
-    assert targets(plan) == {"d": ("dear", "roomy")}
-    assert (plan.before, plan.after) == (12.5, 3.0)
-
-
-def test_constraints_moves_pods_that_their_node_would_reject() -> None:
-    objects = [
-        make_node("tainted", taints=["gpu:NoSchedule"]),
-        make_node(
-            "cordoned", unschedulable=True, taints=["node.kubernetes.io/unschedulable:NoSchedule"]
-        ),
-        make_node("small", cpu="1"),
-        make_node("free"),
-        make_owned("wrong", "tainted"),
-        make_owned("tolerant", "tainted", tolerations=["gpu:NoSchedule"]),
-        make_owned("stays", "cordoned"),
-        make_owned("too-large", "small", cpu="2"),
-    ]
-
-    plan = plan_rebalance(objects, Objective.CONSTRAINTS)
-
-    assert targets(plan) == {"wrong": ("tainted", "free"), "too-large": ("small", "free")}
-    assert [(move.before, move.after) for move in plan.moves] == [(2, 1), (1, 0)]
-    assert plan.moves[0].why == "node(s) had untolerated taint(s)"
 
 
 @pytest.mark.parametrize(
@@ -119,9 +188,18 @@ def test_constraints_moves_pods_that_their_node_would_reject() -> None:
 )
 @pytest.mark.parametrize("objective", list(Objective))
 def test_some_pods_are_not_moved(pod: Pod, objective: Objective) -> None:
-    objects = [make_node("a"), make_node("b"), make_owned("q", "b"), pod]
+    nodes = [make_node("a"), make_node("b")]
 
-    assert "default/p" not in [move.pod for move in plan_rebalance(objects, objective).moves]
+    plan = plan_rebalance([*nodes, make_owned("q", "b"), pod], objective)
+
+    assert "default/p" not in [move.pod for move in plan.moves]
+
+
+FOUR_ON_ONE: list[Any] = [
+    make_node("a"),
+    make_node("b"),
+    *(make_owned(f"p{i}", "a", cpu="1") for i in range(4)),
+]
 
 
 @pytest.mark.parametrize(
@@ -133,30 +211,19 @@ def test_some_pods_are_not_moved(pod: Pod, objective: Objective) -> None:
     ],
 )
 def test_budgets_hold_over_the_plan(budget: dict[str, Any], moves: int) -> None:
-    objects = [make_node("a"), make_node("b"), make_budget(**budget)]
-    objects += [make_owned(f"p{i}", "a", cpu="1") for i in range(4)]
-
-    plan = plan_rebalance(objects)
+    plan = plan_rebalance([*FOUR_ON_ONE, make_budget(**budget)])
 
     assert len(plan.moves) == moves
     assert not any(use.is_violated for use in plan.budgets)
 
 
 def test_a_plan_has_at_most_max_moves() -> None:
-    objects = [
-        make_node("a"),
-        make_node("b"),
-        *(make_owned(f"p{i}", "a", cpu="1") for i in range(4)),
-    ]
-
-    assert len(plan_rebalance(objects, max_moves=1).moves) == 1
+    assert len(plan_rebalance(FOUR_ON_ONE, max_moves=1).moves) == 1
 
 
 def test_a_cost_that_is_not_a_number_is_reported() -> None:
-    objects = [make_node("a", annotations={"bayplan.dev/cost": "dear"}), make_owned("p", "a")]
-
     with pytest.raises(InputError) as caught:
-        plan_rebalance(objects, Objective.COST)
+        plan_rebalance([make_priced("a", "dear"), make_owned("p", "a")], Objective.COST)
 
     assert str(caught.value) == (
         "node a: metadata.annotations[bayplan.dev/cost]: expected a number that is not negative; "
@@ -258,19 +325,6 @@ def test_a_plan_can_be_executed_with_the_gain_it_states(
     assert not any(use.is_violated for use in plan.budgets)
 
 
-def test_pods_that_name_different_nodes_are_judged_separately() -> None:
-    def pinned(name: str, node: str, wanted: str) -> Pod:
-        field = {"key": "metadata.name", "operator": "In", "values": [wanted]}
-        required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-        affinity = {"requiredDuringSchedulingIgnoredDuringExecution": required}
-        return make_owned(name, node, cpu="1", node_affinity=affinity)
-
-    nodes = [make_node("a"), make_node("b")]
-    pods = [pinned("right", "a", "a"), pinned("wrong", "a", "b")]
-
-    assert targets(plan_rebalance([*nodes, *pods], Objective.CONSTRAINTS)) == {"wrong": ("a", "b")}
-
-
 @pytest.mark.parametrize("objective", [Objective.SPREAD, Objective.PACK])
 @given(objects=clusters())
 @settings(max_examples=25)
@@ -308,38 +362,3 @@ def test_the_most_promising_come_first_however_many_are_ordered_at_once(
         found = list(even_use._descending(bounds))
 
     assert found == sorted(range(len(values)), key=lambda place: (-values[place], place))
-
-
-def test_moves_that_gain_nothing_are_left_out() -> None:
-    uneven = [
-        make_node("a", cpu="100", memory="400Gi"),
-        make_node("b", cpu="100", memory="400Gi"),
-        make_owned("tiny-1", "a", cpu="3m"),
-        make_owned("tiny-2", "a", cpu="3m"),
-    ]
-    free = [
-        make_node("a", annotations={"bayplan.dev/cost": "0"}),
-        make_node("b"),
-        make_owned("p", "a", cpu="1"),
-        make_pod("without-owner", node_name="b", cpu="1"),
-    ]
-
-    assert plan_rebalance(uneven).moves == []
-    assert plan_rebalance(free, Objective.COST).moves == []
-
-
-def test_a_move_that_gains_something_only_with_others_says_so() -> None:
-    objects = [
-        make_node("a", annotations={"bayplan.dev/cost": "9"}),
-        make_node("b", annotations={"bayplan.dev/cost": "1"}),
-        make_owned("p", "a", cpu="1"),
-        make_owned("q", "a", cpu="2"),
-        make_owned("r", "b", cpu="1"),
-    ]
-
-    plan = plan_rebalance(objects, Objective.COST)
-
-    assert [(move.gain, move.why) for move in plan.moves] == [
-        (0, "1 of 2 moves that empty a"),
-        (9, "a is empty then"),
-    ]

@@ -8,22 +8,20 @@ from hypothesis import strategies as st
 
 from bayplan.answers.courses import DrainCourse, UpgradeCourse
 from bayplan.answers.what_if import ClusterChange, Drain, Upgrade, WhatIfAnswer, ask_what_if
-from bayplan.api.meta import OwnerReference
 from bayplan.api.pod import Pod
 from bayplan.errors import InputError
 from bayplan.testing.builders import make_node, make_object, make_pod
+from tests.rig.objects import owned
 
 WEB = {"app": "web"}
 
 
 def make_web(number: int, node: str, **fields: Any) -> list[Pod]:
     """Pods of one controller, on a node."""
-    owner = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web", controller=True)
-    pods = [
-        make_pod(f"web-{node}-{i}", cpu="1", labels=WEB, node_name=node, **fields)
+    return [
+        owned(make_pod(f"web-{node}-{i}", cpu="1", labels=WEB, node_name=node, **fields))
         for i in range(number)
     ]
-    return [pod.replace(owner_references=(owner,)) for pod in pods]
 
 
 def make_budget(name: str = "web", **spec: Any) -> Any:
@@ -56,7 +54,7 @@ def test_each_round_evicts_what_the_budget_allows(
 ) -> None:
     objects = [make_node("a"), make_node("b", cpu="9"), *make_web(5, "a"), make_budget(**budget)]
 
-    course, answer = drain(objects, Drain("a", start_s=30))
+    course, answer = drain(objects, Drain(("a",), start_s=30))
 
     assert [one.evicted for one in course.rounds] == rounds
     assert course.seconds == 30 * len(rounds)
@@ -67,7 +65,7 @@ def test_each_round_evicts_what_the_budget_allows(
 
 
 def test_a_drain_without_budgets_is_one_round() -> None:
-    course, _ = drain([make_node("a"), make_node("b", cpu="9"), *make_web(5, "a")], Drain("a"))
+    course, _ = drain([make_node("a"), make_node("b", cpu="9"), *make_web(5, "a")], Drain(("a",)))
 
     assert [one.evicted for one in course.rounds] == [5]
     assert course.seconds == 0
@@ -81,7 +79,7 @@ def test_a_drain_stalls_where_an_evicted_pod_has_no_node() -> None:
         make_budget(maxUnavailable=1),
     ]
 
-    course, answer = drain(objects, Drain("a"))
+    course, answer = drain(objects, Drain(("a",)))
 
     assert (course.evicted, course.pods, course.drained) == (3, 5, 0)
     (stall,) = course.stalls
@@ -113,7 +111,7 @@ def test_a_drain_stalls_where_an_evicted_pod_has_no_node() -> None:
 def test_pods_that_can_never_be_evicted_are_named(more: list[Any], cause: str) -> None:
     objects = [make_node("a"), make_node("b"), *make_web(3, "a"), *more]
 
-    course, answer = drain(objects, Drain("a"))
+    course, answer = drain(objects, Drain(("a",)))
 
     assert (course.evicted, course.rounds) == (0, [])
     assert [(stall.cause, len(stall.pods)) for stall in course.stalls] == [(cause, 3)]
@@ -124,7 +122,7 @@ def test_pods_without_an_owner_are_at_risk_when_they_are_evicted_by_force() -> N
     bare = [make_pod(f"bare-{i}", labels=WEB, node_name="a") for i in range(2)]
     objects = [make_node("a"), make_node("b"), *bare, make_budget(minAvailable=1)]
 
-    course, _ = drain(objects, Drain("a", force=True))
+    course, _ = drain(objects, Drain(("a",), force=True))
 
     assert (course.stalls, course.evicted) == ([], 2)
     assert [(risk.pod, risk.why) for risk in course.at_risk] == [
@@ -160,17 +158,16 @@ def test_unready_pods(policy: str | None, min_available: int, evicted: int) -> N
     budget = make_budget(minAvailable=min_available, unhealthyPodEvictionPolicy=policy)
     objects = [make_node("a"), make_node("b", cpu="1"), first, *pods[:2], budget]
 
-    course, _ = drain(objects, Drain("a"))
+    course, _ = drain(objects, Drain(("a",)))
 
     assert course.evicted == evicted
 
 
 def test_an_only_pod_is_at_risk_and_one_of_many_is_not() -> None:
-    other = OwnerReference(api_version="apps/v1", kind="StatefulSet", name="db", controller=True)
-    single = make_pod("db-0", node_name="a").replace(owner_references=(other,))
+    single = owned(make_pod("db-0", node_name="a"), "db", "StatefulSet")
     objects = [make_node("a"), make_node("b"), single, *make_web(1, "a"), *make_web(1, "b")]
 
-    course, _ = drain(objects, Drain("a"))
+    course, _ = drain(objects, Drain(("a",)))
 
     assert [(risk.pod, risk.why) for risk in course.at_risk] == [
         (
@@ -193,9 +190,9 @@ ZONES = [
     [
         pytest.param(Drain(selector="zone=a"), ["a-1", "a-2"], id="by labels"),
         pytest.param(Drain(selector="zone in (a,b),!spot"), ["a-1", "a-2", "b-2"], id="by a set"),
-        pytest.param(Drain("*-1"), ["a-1", "b-1"], id="by pattern"),
+        pytest.param(Drain(("*-1",)), ["a-1", "b-1"], id="by pattern"),
         pytest.param(Drain(("b-2", "a-[12]")), ["b-2", "a-1", "a-2"], id="a name and a pattern"),
-        pytest.param(Drain("*-2", selector="zone=b"), ["b-2"], id="a pattern and labels"),
+        pytest.param(Drain(("*-2",), selector="zone=b"), ["b-2"], id="a pattern and labels"),
     ],
 )
 def test_nodes_are_chosen_by_names_patterns_and_labels(change: Drain, nodes: list[str]) -> None:
@@ -218,7 +215,7 @@ def test_nodes_are_chosen_by_names_patterns_and_labels(change: Drain, nodes: lis
             id="a label that no node has",
         ),
         pytest.param(
-            lambda: Drain("x-*"),
+            lambda: Drain(("x-*",)),
             'drain x-*: expected nodes of the cluster; got "x-*"; there are a-1, a-2, b-1 and 1 more',
             id="a pattern without nodes",
         ),
@@ -233,12 +230,12 @@ def test_nodes_are_chosen_by_names_patterns_and_labels(change: Drain, nodes: lis
             id="nothing",
         ),
         pytest.param(
-            lambda: Drain("a-1", start_s=-1),
+            lambda: Drain(("a-1",), start_s=-1),
             "Drain: start_s: expected seconds, 0 or more; got -1",
             id="a negative time",
         ),
         pytest.param(
-            lambda: Upgrade("a-1", surge=0),
+            lambda: Upgrade(("a-1",), surge=0),
             "upgrade: expected numbers of which one is more than 0; got surge 0 and "
             "max-unavailable 0",
             id="an upgrade of nothing at a time",
@@ -285,16 +282,16 @@ def test_pods_that_new_nodes_take_count_as_running_before_the_next_eviction() ->
 
 
 def test_progress_is_told_by_nodes_of_an_upgrade_and_by_pods_of_a_drain() -> None:
-    objects = [*(make_node(name, cpu="9") for name in "abc"), *make_web(2, "a")]
+    objects: list[Any] = [*(make_node(name, cpu="9") for name in "abc"), *make_web(2, "a")]
     told: list[tuple[int, int]] = []
 
     def note(done: int, total: int) -> None:
         told.append((done, total))
 
-    ask_what_if(objects, [Upgrade("*", surge=2)], on_progress=note)
+    ask_what_if(objects, [Upgrade(("*",), surge=2)], on_progress=note)
     assert told == [(2, 3), (3, 3)]
     told.clear()
-    ask_what_if([*objects, make_budget(maxUnavailable=1)], [Drain("a")], on_progress=note)
+    ask_what_if([*objects, make_budget(maxUnavailable=1)], [Drain(("a",))], on_progress=note)
     assert told == [(1, 2), (2, 2)]
 
 
@@ -302,7 +299,7 @@ def test_nodes_that_go_before_their_copies_come_leave_pods_pending_meanwhile() -
     objects = [make_node("a", cpu="3"), make_node("b", cpu="4"), *make_web(3, "a")]
     full = make_pod("full", cpu="3", node_name="b")
 
-    course, answer = upgrade([*objects, full], Upgrade("a", surge=0, max_unavailable=1))
+    course, answer = upgrade([*objects, full], Upgrade(("a",), surge=0, max_unavailable=1))
 
     assert (course.pending_peak, course.peak_nodes) == (2, ("a",))
     assert course.replaced == {"a": "a-new-1"}
@@ -331,11 +328,10 @@ def test_an_upgrade_goes_on_after_a_node_that_stalls() -> None:
 
 
 def test_daemons_of_a_dump_without_daemon_sets_are_on_new_nodes_too() -> None:
-    owner = OwnerReference(api_version="apps/v1", kind="DaemonSet", name="logs", controller=True)
-    daemon = make_pod("logs-a", cpu="1", node_name="a").replace(owner_references=(owner,))
+    daemon = owned(make_pod("logs-a", cpu="1", node_name="a"), "logs", "DaemonSet")
     objects = [make_node("a", cpu="2"), daemon, make_pod("large", cpu="2")]
 
-    _, answer = upgrade(objects, Upgrade("a"))
+    _, answer = upgrade(objects, Upgrade(("a",)))
 
     assert "default/large" in answer.pending_after
 
@@ -349,13 +345,10 @@ def clusters(draw: st.DrawFn) -> list[Any]:
     ]
     for w in range(draw(st.integers(1, 3))):
         labels = {"app": f"w{w}"}
-        owner = OwnerReference(
-            api_version="apps/v1", kind="ReplicaSet", name=f"w{w}", controller=True
-        )
         for i in range(draw(st.integers(1, 4))):
             node = f"n{draw(st.integers(0, nodes - 1))}"
             pod = make_pod(f"w{w}-{i}", cpu="1", labels=labels, node_name=node)
-            objects.append(pod.replace(owner_references=(owner,)))
+            objects.append(owned(pod, f"w{w}"))
         if draw(st.booleans()):
             spec = {"selector": {"matchLabels": labels}, "maxUnavailable": draw(st.integers(0, 2))}
             objects.append(make_object("PodDisruptionBudget", f"w{w}", spec=spec))
@@ -369,7 +362,9 @@ def test_no_drain_or_upgrade_overdraws_a_budget_or_loses_a_pod(
 ) -> None:
     surge = data.draw(st.integers(0, 2))
     change = data.draw(
-        st.sampled_from([Drain("n0"), Drain("n[01]"), Upgrade("*", surge=surge, max_unavailable=1)])
+        st.sampled_from(
+            [Drain(("n0",)), Drain(("n[01]",)), Upgrade(("*",), surge=surge, max_unavailable=1)]
+        )
     )
 
     answer = ask_what_if(objects, [change])
@@ -377,12 +372,12 @@ def test_no_drain_or_upgrade_overdraws_a_budget_or_loses_a_pod(
     assert not any(use.is_violated for use in answer.budgets)
     pods = sum(obj.kind == "Pod" for obj in objects)
     assert answer.running[1] + len(answer.pending_after) == pods
-    (course,) = answer.courses
-    stuck = {node for stall in course.stalls for node in stall.nodes}
-    if isinstance(course, UpgradeCourse):
-        assert set(course.replaced) | stuck == set(course.nodes)
-        assert set(answer.nodes_removed) == set(course.replaced)
-    else:
-        left = {obj.node_name for obj in objects if obj.kind == "Pod"} & stuck
-        assert stuck == left
-        assert course.evicted + sum(len(stall.pods) for stall in course.stalls) == course.pods
+    assert len(answer.courses) == 1
+    for upgraded in answer.upgrades:
+        stuck = {node for stall in upgraded.stalls for node in stall.nodes}
+        assert set(upgraded.replaced) | stuck == set(upgraded.nodes)
+        assert set(answer.nodes_removed) == set(upgraded.replaced)
+    for drained in answer.drains:
+        stuck = {node for stall in drained.stalls for node in stall.nodes}
+        assert stuck <= {obj.node_name for obj in objects if obj.kind == "Pod"}
+        assert drained.evicted + sum(len(stall.pods) for stall in drained.stalls) == drained.pods

@@ -11,12 +11,13 @@ from bayplan.answers.pod_kinds import PodKind
 from bayplan.answers.rebalance import plan_rebalance
 from bayplan.answers.stage import Stage
 from bayplan.answers.what_if import Cordon, ask_what_if
-from bayplan.api.meta import OwnerReference
+from bayplan.api.pod import Pod
 from bayplan.errors import InputError
 from bayplan.sim import Simulation, SimulationReport
 from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_node, make_object, make_pod
 from bayplan.trials import Settlement, TrialCluster
+from tests.rig.objects import owned, stored
 
 ZONES = ("a", "b", "c")
 ZONE = "topology.kubernetes.io/zone"
@@ -69,7 +70,6 @@ def make_shop() -> list[Any]:
         objects.append(make_node(f"node-{number}", zone=zone, cpu="8", memory="32Gi"))
     gpu = [make_node(f"gpu-{z}", zone=z, extended={GPU: 4}, taints=["gpu=:NoSchedule"]) for z in ZONES]  # fmt: skip
     tolerant = {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
-    batch = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="batch-1", controller=True)  # fmt: skip
     running = [
         make_pod(f"batch-{n}", namespace="shop", cpu="3", priority=-10, node_name=f"node-{n % 21}")
         for n in range(30)
@@ -77,7 +77,7 @@ def make_shop() -> list[Any]:
     return [
         *objects,
         *gpu,
-        *(pod.replace(owner_references=(batch,)) for pod in running),
+        *(owned(pod, "batch-1") for pod in running),
         make_workload("Deployment", "web", 12, "1", topologySpreadConstraints=[spread("web")]),
         make_workload("Deployment", "cache", 26, "500m", affinity=apart("cache")),
         make_workload("Deployment", "api", 14, "2", priorityClassName="high"),
@@ -149,7 +149,7 @@ def test_a_pod_that_preempts_names_its_victims(
 ) -> None:
     report, view = shop
     victim, preemptor = report.preempted[0]
-    pod = view.cluster.get("Pod", preemptor.namespace, preemptor.name)
+    pod = stored(view.cluster, Pod, preemptor.name, preemptor.namespace)
 
     account = explain(view, pod, nearest=0)
 
@@ -169,11 +169,11 @@ SMALL: list[Any] = [
 def test_as_is_no_pod_is_placed_before_the_question() -> None:
     view = settled_view(SMALL, as_is=True)
 
-    account = explain(view, view.cluster.get("Pod", "default", "waits"))
+    account = explain(view, stored(view.cluster, Pod, "waits"))
 
     assert account.settled == Settlement(waiting=2, as_is=True)
     assert (account.verdict, account.node) == (PodVerdict.FITS, "b")
-    assert not view.cluster.get("Pod", "default", "waits").node_name
+    assert not stored(view.cluster, Pod, "waits").node_name
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_a_plan_of_moves_says_which_moment_it_is_about(as_is: bool) -> None:
 
 def test_a_tie_after_a_change_does_not_depend_on_the_ties_before_it() -> None:
     nodes = [make_node(f"node-{n}", zone="a") for n in range(8)]
-    read = [*nodes, *(make_pod(f"p{n}", cpu="100m") for n in range(8))]
+    read: list[Any] = [*nodes, *(make_pod(f"p{n}", cpu="100m") for n in range(8))]
     stage = Stage(read, Settings(seed=5))
     stage.begin()
     placed = [pod for pod in stage.cluster.list("Pod") if pod.node_name]

@@ -21,19 +21,20 @@ from bayplan.answers.what_if import (
     ask_what_if,
     fit_with_nodes,
 )
-from bayplan.api.meta import OwnerReference
 from bayplan.api.pod import Pod
 from bayplan.errors import InputError
 from bayplan.testing.builders import make_node, make_object, make_pod
+from tests.rig.objects import owned
 from tests.rig.random_examples import examples
 
-BY_SET = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web-1", controller=True)
-BY_DAEMON = OwnerReference(api_version="apps/v1", kind="DaemonSet", name="logs", controller=True)
 
-
-def make_owned(name: str, owner: OwnerReference = BY_SET, **fields: Any) -> Pod:
+def make_owned(name: str, **fields: Any) -> Pod:
     """A pod whose controller is not among the objects, as in a dump of nodes and pods."""
-    return make_pod(name, **fields).replace(owner_references=(owner,))
+    return owned(make_pod(name, **fields), "web-1")
+
+
+def make_daemon(name: str, **fields: Any) -> Pod:
+    return owned(make_pod(name, **fields), "logs", "DaemonSet")
 
 
 def ask(objects: list[Any], *changes: ClusterChange) -> WhatIfAnswer:
@@ -49,7 +50,7 @@ def test_pods_of_a_drained_node_move_and_those_without_owner_refuse_it() -> None
         make_node("a"),
         make_node("b"),
         make_owned("web", cpu="1", node_name="a"),
-        make_owned("logs", BY_DAEMON, node_name="a"),
+        make_daemon("logs", node_name="a"),
         make_pod("static", node_name="a", annotations={"kubernetes.io/config.mirror": "x"}),
         make_pod("bare", node_name="a"),
         make_pod("elsewhere", node_name="b"),
@@ -164,7 +165,7 @@ def test_added_nodes_take_pending_pods_and_get_their_daemons() -> None:
         make_object("DaemonSet", "logs", spec=spec),
     ]
 
-    answer = ask(objects, AddNodes(2, "a"))
+    answer = ask(objects, AddNodes(2, ("a",)))
 
     assert answer.nodes_added == ["a-new-1", "a-new-2"]
     found = places(answer)
@@ -173,9 +174,9 @@ def test_added_nodes_take_pending_pods_and_get_their_daemons() -> None:
 
 
 def test_the_number_of_nodes_until_all_fit() -> None:
-    objects = [make_node("a", cpu="2"), *(make_pod(f"p{i}", cpu="1") for i in range(9))]
+    waiting = [make_pod(f"p{i}", cpu="1") for i in range(9)]
 
-    answer = fit_with_nodes(objects, "a")
+    answer = fit_with_nodes([make_node("a", cpu="2"), *waiting], "a")
 
     assert answer.search is not None
     assert (answer.search.nodes, answer.search.hopeless) == (4, {})
@@ -184,19 +185,15 @@ def test_the_number_of_nodes_until_all_fit() -> None:
 
 
 def test_pods_that_no_such_node_can_take_are_named_and_do_not_count() -> None:
-    objects = [
-        make_node("a", cpu="2"),
-        make_pod("runs", cpu="2", node_name="a"),
-        make_pod("fits", cpu="2"),
-        make_pod("huge", cpu="3"),
-    ]
+    node, runs = make_node("a", cpu="2"), make_pod("runs", cpu="2", node_name="a")
+    huge = make_pod("huge", cpu="3")
 
-    answer = fit_with_nodes(objects, "a")
+    answer = fit_with_nodes([node, runs, make_pod("fits", cpu="2"), huge], "a")
 
     assert answer.search is not None
     assert answer.search.nodes == 1
     assert list(answer.search.hopeless) == ["default/huge"]
-    none = fit_with_nodes([*objects[:2], objects[3]], "a")
+    none = fit_with_nodes([node, runs, huge], "a")
     assert none.search is not None
     assert none.search.nodes is None
 
@@ -385,5 +382,5 @@ def test_the_number_of_nodes_is_enough_and_one_less_is_not(objects: list[Any]) -
     assert search is not None
     if search.nodes:
         assert set(answer.pending_after) <= set(search.hopeless)
-        less = ask(objects, AddNodes(search.nodes - 1, "n0"))
+        less = ask(objects, AddNodes(search.nodes - 1, ("n0",)))
         assert set(less.pending_after) - set(search.hopeless)

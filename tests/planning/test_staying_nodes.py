@@ -12,6 +12,7 @@ from bayplan.planning.planner import PlanRequest
 from bayplan.planning.rightsizing import rightsize
 from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_node, make_object, make_pod
+from tests.rig.objects import owned
 
 GI = 1 << 30
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -26,12 +27,8 @@ SMALL, LARGE = make_type("small", 2, 0.1), make_type("large", 8, 0.36)
 POOL = NodePool("p", (SMALL, LARGE))
 
 
-OWNER = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web", controller=True)
-
-
 def make_running(name: str, node: str, cpu: str = "1", **more: Any) -> Pod:
-    pod = make_pod(name, cpu=cpu, memory="1Gi", node_name=node, **more)
-    return pod.replace(owner_references=(OWNER,))
+    return owned(make_pod(name, cpu=cpu, memory="1Gi", node_name=node, **more))
 
 
 def exchanged(*objects: Any, pool: NodePool = POOL) -> NodePlan:
