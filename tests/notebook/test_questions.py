@@ -28,9 +28,10 @@ from bayplan import (
     what_if,
 )
 from bayplan.answers.what_if import Drain
+from bayplan.api.pod import Pod
 from bayplan.cli.main import app
 from bayplan.errors import InputError
-from bayplan.framework import MAX_SCORE, ScorePlugin
+from bayplan.framework import MAX_SCORE, CycleState, NodeInfo, ScorePlugin
 from tests.rig.trees import node_tree, pod_tree
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -85,7 +86,7 @@ def test_every_answer_shows_the_release_unless_it_is_the_default_one() -> None:
     ask: list[Callable[..., Any]] = [
         partial(explain, cluster, "research/in-memory-index"),
         partial(capacity, cluster, pod_tree("more", "1"), limit=3),
-        partial(what_if, cluster, Drain("worker-a1")),
+        partial(what_if, cluster, Drain(("worker-a1",))),
         partial(rebalance, cluster, max_moves=1),
         partial(compare, cluster, {"default": None}),
     ]
@@ -157,7 +158,7 @@ class PreferB(ScorePlugin):
 
     name = "PreferB"
 
-    def score_node(self, state: Any, pod: Any, node: Any) -> int:
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         return MAX_SCORE * (node.name == "b")
 
 
@@ -266,7 +267,7 @@ def test_capacity_counts_what_still_fits() -> None:
     "ask",
     [
         pytest.param(lambda **how: explain(SMALL, "big", **how), id="explain"),
-        pytest.param(lambda **how: what_if(SMALL, Drain("b"), **how), id="what_if"),
+        pytest.param(lambda **how: what_if(SMALL, Drain(("b",)), **how), id="what_if"),
         pytest.param(lambda **how: capacity(SMALL, pod_tree("one", "1"), **how), id="capacity"),
         pytest.param(lambda **how: rebalance(SMALL, **how), id="rebalance"),
     ],

@@ -58,7 +58,7 @@ ANSWERS = {
     "explain": lambda: explain(CLUSTER, "web-1"),
     "explain a pod that waits": lambda: explain(CLUSTER, "web-2"),
     "compare": lambda: compare(CLUSTER, {"one": None, "two": None}, seeds=2),
-    "what_if": lambda: what_if(RUNNING, Drain("a")),
+    "what_if": lambda: what_if(RUNNING, Drain(("a",))),
     "capacity": lambda: capacity(CLUSTER, web_pod("more")),
     "rebalance": lambda: rebalance(RUNNING),
     "replay": lambda: replay(RECORDING),
@@ -107,7 +107,7 @@ def test_texts_are_escaped_in_html() -> None:
 def test_long_tables_are_cut_in_html() -> None:
     moved = Cluster.of(*(ssd_node(f"n{i}", "z", "100") for i in range(2)))
     pods = (on(owned(f"web-{i}"), "n0") for i in range(8))
-    answer = what_if(moved + Cluster.of(*pods), Drain("n0"))
+    answer = what_if(moved + Cluster.of(*pods), Drain(("n0",)))
     answer.pods *= 5
 
     html = answer._repr_html_()
