@@ -10,6 +10,7 @@ from bayplan.api.wire.encode import to_dict
 from bayplan.api.workloads import Namespace
 from bayplan.cluster.memory import Admission, AdmissionError, MemoryCluster, admit_namespace
 from bayplan.testing.builders import make_object
+from tests.rig.objects import decoded
 
 PATIENCE = [
     {
@@ -27,7 +28,7 @@ def make_admission(*classes: dict[str, Any]) -> Admission:
     for fields in classes:
         name = fields.pop("name")
         head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
-        cluster.add(decode_object({**head, "metadata": {"name": name}, **fields}))
+        cluster.add(decoded({**head, "metadata": {"name": name}, **fields}))
     return Admission(cluster)
 
 
@@ -314,7 +315,7 @@ def test_a_priority_class_added_later_counts() -> None:
     assert admission.admit(decoded_pod({})).priority == 0
 
     cluster.add(
-        decode_object(
+        decoded(
             {
                 "apiVersion": "scheduling.k8s.io/v1",
                 "kind": "PriorityClass",

@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.meta import OwnerReference
+from bayplan.api.pod import Pod
+from bayplan.api.workloads import ReplicaSet
 from bayplan.clock import ManualClock
 from bayplan.cluster.memory import DisruptionController, MemoryCluster
 from bayplan.sim import Simulation
 from bayplan.testing.builders import make_node, make_object, make_pod
+from tests.rig.objects import owned, stored
 
 LABELS = {"app": "web"}
-SET = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web-1", controller=True)
 
 
 def make_budget(name: str = "web", **fields: Any) -> Any:
@@ -19,9 +20,8 @@ def make_budget(name: str = "web", **fields: Any) -> Any:
     return make_object("PodDisruptionBudget", name, namespace="default", spec=spec)
 
 
-def make_web(name: str, node: str = "a", **fields: Any) -> Any:
-    pod = make_pod(name, labels=LABELS, node_name=node, **fields)
-    return pod.replace(owner_references=(SET,))
+def make_web(name: str, node: str = "a", **fields: Any) -> Pod:
+    return owned(make_pod(name, labels=LABELS, node_name=node, **fields), "web-1")
 
 
 def make_set(replicas: int, **metadata: Any) -> Any:
@@ -76,9 +76,9 @@ def test_the_status_of_a_budget(spec: Any, status: tuple[int, int, int, int]) ->
 def test_the_replicas_of_a_deployment_count_once_for_all_its_replica_sets() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "1"}
     deployment = make_object("Deployment", "web", namespace="default", spec={"replicas": 4})
-    owned = make_set(3, ownerReferences=[{**owner, "controller": True}])
+    replicas = make_set(3, ownerReferences=[{**owner, "controller": True}])
 
-    rig = BudgetRig(deployment, owned, make_budget(maxUnavailable=1), *WEBS)
+    rig = BudgetRig(deployment, replicas, make_budget(maxUnavailable=1), *WEBS)
 
     assert rig.status() == (3, 3, 4, 0)
 
@@ -88,9 +88,8 @@ def test_pods_of_an_absent_controller_are_what_it_wants() -> None:
 
 
 def test_daemons_have_no_scale_and_may_not_go() -> None:
-    by = OwnerReference(api_version="apps/v1", kind="DaemonSet", name="web", controller=True)
     daemon = make_object("DaemonSet", "web", namespace="default", spec={})
-    pod = make_web("web-a").replace(owner_references=(by,))
+    pod = owned(make_web("web-a"), "web", "DaemonSet")
 
     assert BudgetRig(daemon, make_budget(maxUnavailable=1), pod).status()[3] == 0
 
@@ -101,13 +100,12 @@ def test_the_status_follows_what_happens() -> None:
 
     rig.cluster.add(make_web("web-e"))
     assert rig.status() == (3, 2, 3, 1)
-    rig.cluster.delete(rig.cluster.get("Pod", "default", "web-a"))
+    rig.cluster.delete(stored(rig.cluster, Pod, "web-a"))
     assert rig.controller.is_urgent
     assert rig.status() == (2, 2, 3, 0)
-    pod = rig.cluster.get("Pod", "default", "web-e")
-    rig.cluster.update(pod.replace(labels={}))
+    rig.cluster.update(stored(rig.cluster, Pod, "web-e").replace(labels={}))
     assert rig.status() == (1, 2, 3, 0)
-    old = rig.cluster.get("ReplicaSet", "default", "web-1")
+    old = stored(rig.cluster, ReplicaSet, "web-1")
     rig.cluster.update(make_set(1).__class__(metadata=old.metadata, spec=make_set(1).spec))
     assert rig.status() == (1, 0, 1, 1)
     rig.cluster.add(make_budget("other", minAvailable=1))

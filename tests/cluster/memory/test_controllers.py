@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from bayplan.api.pod import Pod
-from bayplan.api.wire.decode import decode_object
+from bayplan.api.storage import PersistentVolumeClaim
+from bayplan.api.workloads import Deployment, Job
 from bayplan.cluster.memory import (
     WORKLOAD_KINDS,
     Admission,
@@ -15,11 +16,12 @@ from bayplan.cluster.memory import (
     MemoryCluster,
 )
 from bayplan.cluster.memory.created_names import ALPHABET
+from tests.rig.objects import decoded, stored
 from tests.rig.trees import node_of
 
+from .workloads import LABELS, make_cluster, make_owned, make_template, make_workload
+
 SAFE = f"[{ALPHABET}]"
-LABELS = {"app": "web"}
-SELECTOR = {"matchLabels": LABELS}
 
 
 def run(cluster: MemoryCluster) -> list[Pod]:
@@ -27,37 +29,6 @@ def run(cluster: MemoryCluster) -> list[Pod]:
     controllers = Controllers(cluster, Admission(cluster), cluster.list("Pod"))
     workloads = [obj for kind in WORKLOAD_KINDS for obj in cluster.list(kind)]
     return [pod for workload in workloads for pod in controllers.sync(workload)]
-
-
-def make_template(**spec: Any) -> dict[str, Any]:
-    spec.setdefault("containers", [{"name": "c", "image": "web:1"}])
-    return {"metadata": {"labels": LABELS}, "spec": spec}
-
-
-def make_workload(
-    kind: str, name: str = "web", *, metadata: dict[str, Any] | None = None, **spec: Any
-) -> Any:
-    group = "batch/v1" if kind == "Job" else "v1" if kind == "ReplicationController" else "apps/v1"
-    if kind not in ("Job", "ReplicationController"):
-        spec.setdefault("selector", SELECTOR)
-    spec.setdefault("template", make_template())
-    meta = {"name": name, "namespace": "shop", **(metadata or {})}
-    return decode_object({"apiVersion": group, "kind": kind, "metadata": meta, "spec": spec})
-
-
-def make_owned(
-    name: str, kind: str, owner: str, *, metadata: dict[str, Any] | None = None, **fields: Any
-) -> Any:
-    reference = {"apiVersion": "apps/v1", "kind": kind, "name": owner, "controller": True}
-    meta = {"name": name, "namespace": "shop", "ownerReferences": [reference], **(metadata or {})}
-    return decode_object({"apiVersion": "v1", "kind": "Pod", "metadata": meta, **fields})
-
-
-def make_cluster(*objects: Any) -> MemoryCluster:
-    cluster = MemoryCluster()
-    for obj in objects:
-        cluster.add(obj)
-    return cluster
 
 
 def names(pods: list[Pod]) -> list[str]:
@@ -161,7 +132,7 @@ def test_a_replica_set_makes_only_the_missing_pods(fields: dict[str, Any], made:
 def test_an_orphan_that_the_selector_matches_counts() -> None:
     orphan = {"kind": "Pod", "metadata": {"name": "x", "namespace": "shop", "labels": LABELS}}
     stranger = {"kind": "Pod", "metadata": {"name": "y", "namespace": "other", "labels": LABELS}}
-    cluster = make_cluster(decode_object(orphan), decode_object(stranger))
+    cluster = make_cluster(decoded(orphan), decoded(stranger))
     cluster.add(make_workload("ReplicaSet", replicas=2))
 
     assert len(run(cluster)) == 1
@@ -232,10 +203,10 @@ def test_a_stateful_set_fills_the_gaps() -> None:
         make_owned("db-2", "StatefulSet", "db", status={"phase": "Failed"}),
         make_workload("StatefulSet", "db", replicas=3, podManagementPolicy="Parallel"),
     )
-    failed = cluster.get("Pod", "shop", "db-2")
+    failed = stored(cluster, Pod, "db-2", "shop")
 
     assert names(run(cluster)) == ["db-0", "db-2"]
-    assert cluster.get("Pod", "shop", "db-2").uid != failed.uid
+    assert stored(cluster, Pod, "db-2", "shop").uid != failed.uid
 
 
 def test_a_stateful_set_gives_each_pod_its_claims() -> None:
@@ -261,11 +232,10 @@ def test_a_stateful_set_gives_each_pod_its_claims() -> None:
 
     found = [claim.name for claim in cluster.list("PersistentVolumeClaim", "shop")]
     assert found == ["data-db-0", "data-db-1"]
-    assert cluster.get("PersistentVolumeClaim", "shop", "data-db-0").labels == LABELS
+    assert stored(cluster, PersistentVolumeClaim, "data-db-0", "shop").labels == LABELS
     used = [
-        [v.persistent_volume_claim.claim_name for v in pod.spec.volumes or () if v.is_relevant]
-        for pod in pods
-        if all(v.persistent_volume_claim for v in pod.spec.volumes or ())
+        [v.persistent_volume_claim and v.persistent_volume_claim.claim_name for v in volumes]
+        for volumes in (pod.spec.volumes or () for pod in pods)
     ]
     assert used == [["data-db-0", "common"], ["data-db-1", "common"]]
 
@@ -302,7 +272,7 @@ def test_the_labels_of_a_job_s_pods() -> None:
 
     (pod,) = run(cluster)
 
-    uid = cluster.get("Job", "shop", "report").uid
+    uid = stored(cluster, Job, "report", "shop").uid
     assert re.fullmatch(f"report-{SAFE}{{5}}", pod.name)
     assert owner_of(pod) == ("batch/v1", "Job", "report", True)
     assert pod.labels == {
@@ -486,7 +456,7 @@ def test_a_deleted_pod_is_replaced_by_its_owner() -> None:
     cluster = make_cluster(make_workload("Deployment", replicas=2))
     admission = Admission(cluster)
     controllers = Controllers(cluster, admission, ())
-    first, second = controllers.sync(cluster.get("Deployment", "shop", "web"))
+    first, second = controllers.sync(stored(cluster, Deployment, "web", "shop"))
     cluster.watch(controllers, replay=False)
     cluster.delete(first)
 

@@ -5,45 +5,14 @@ from typing import Any
 import pytest
 
 from bayplan.api.pod import Pod, PodStatus
-from bayplan.api.wire.decode import decode_object
-from bayplan.cluster.memory import Admission, Controllers, MemoryCluster, QuotaLedger
+from bayplan.api.workloads import ReplicaSet
+from bayplan.cluster.memory import Admission, Controllers, QuotaLedger
 from bayplan.cluster.memory.pod_index import target_node
 from bayplan.cluster.memory.workload_pods import first_to_go
+from tests.rig.objects import decoded, stored
 from tests.rig.trees import node_of
 
-LABELS = {"app": "web"}
-SELECTOR = {"matchLabels": LABELS}
-
-
-def make_template(**spec: Any) -> dict[str, Any]:
-    spec.setdefault("containers", [{"name": "c", "image": "web:1"}])
-    return {"metadata": {"labels": LABELS}, "spec": spec}
-
-
-def make_workload(
-    kind: str, name: str = "web", *, metadata: dict[str, Any] | None = None, **spec: Any
-) -> Any:
-    group = "batch/v1" if kind == "Job" else "v1" if kind == "ReplicationController" else "apps/v1"
-    if kind not in ("Job", "ReplicationController"):
-        spec.setdefault("selector", SELECTOR)
-    spec.setdefault("template", make_template())
-    meta = {"name": name, "namespace": "shop", **(metadata or {})}
-    return decode_object({"apiVersion": group, "kind": kind, "metadata": meta, "spec": spec})
-
-
-def make_owned(
-    name: str, kind: str, owner: str, *, metadata: dict[str, Any] | None = None, **fields: Any
-) -> Any:
-    reference = {"apiVersion": "apps/v1", "kind": kind, "name": owner, "controller": True}
-    meta = {"name": name, "namespace": "shop", "ownerReferences": [reference], **(metadata or {})}
-    return decode_object({"apiVersion": "v1", "kind": "Pod", "metadata": meta, **fields})
-
-
-def make_cluster(*objects: Any) -> MemoryCluster:
-    cluster = MemoryCluster()
-    for obj in objects:
-        cluster.add(obj)
-    return cluster
+from .workloads import LABELS, make_cluster, make_owned, make_template, make_workload
 
 
 class Watched:
@@ -83,7 +52,7 @@ def test_surplus_pods_of_the_input_stay_until_the_workload_changes() -> None:
     controllers = Controllers(cluster, Admission(cluster), pods)
     cluster.watch(controllers, replay=False)
 
-    controllers.sync(cluster.get("ReplicaSet", "shop", "web"))
+    controllers.sync(stored(cluster, ReplicaSet, "web", "shop"))
     assert cluster.count("Pod") == 3
     cluster.update(make_workload("ReplicaSet", replicas=1, metadata={"labels": {"a": "b"}}))
     controllers.run()
@@ -117,7 +86,7 @@ def test_a_removed_workload_removes_its_pods() -> None:
 
 
 def test_a_deleted_adopted_pod_is_replaced() -> None:
-    orphan = decode_object(
+    orphan = decoded(
         {"kind": "Pod", "metadata": {"name": "stray", "namespace": "shop", "labels": LABELS}}
     )
     cluster = make_cluster(make_workload("ReplicaSet"), orphan)
@@ -178,7 +147,7 @@ def test_daemons_that_a_quota_refuses_are_made_when_there_is_room() -> None:
         "metadata": {"name": "few", "namespace": "shop"},
         "spec": {"hard": {"pods": "2"}},
     }
-    watched = Watched(make_workload("DaemonSet"), decode_object({"apiVersion": "v1", **quota}))
+    watched = Watched(make_workload("DaemonSet"), decoded({"apiVersion": "v1", **quota}))
     ledger = QuotaLedger(watched.cluster)
     watched.cluster.watch(ledger)
     watched.controllers = Controllers(watched.cluster, Admission(watched.cluster, ledger), ())
@@ -189,7 +158,7 @@ def test_daemons_that_a_quota_refuses_are_made_when_there_is_room() -> None:
     assert daemons_of(watched) == ["a", "b"]
 
     quota["spec"] = {"hard": {"pods": "3"}}
-    watched.cluster.update(decode_object({"apiVersion": "v1", **quota}))
+    watched.cluster.update(decoded({"apiVersion": "v1", **quota}))
     watched.controllers.run()
 
     assert daemons_of(watched) == ["a", "b", "c"]

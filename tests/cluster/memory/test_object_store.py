@@ -14,6 +14,7 @@ from bayplan.cluster.memory.created_names import make_uid
 from bayplan.cluster.objects import ObjectIndex
 from bayplan.errors import ConflictError, NotFoundError
 from bayplan.trials import StillCluster
+from tests.rig.objects import stored
 
 
 class Recorder:
@@ -157,7 +158,7 @@ def test_lists_are_in_insertion_order_across_namespaces() -> None:
     assert [pod.name for pod in cluster.list("Pod")] == ["z", "a", "b"]
     assert [pod.name for pod in cluster.list("Pod", "two")] == ["z", "b"]
     assert list(cluster.list("Service")) == []
-    assert cluster.get("Pod", "one", "a").name == "a"
+    assert stored(cluster, Pod, "a", "one").name == "a"
     assert cluster.get("Pod", "two", "a") is None
 
 
@@ -205,14 +206,14 @@ def test_binding_puts_the_pod_on_the_node() -> None:
 
     cluster.bind(pod, "n")
 
-    bound = cluster.get("Pod", "default", "a")
+    bound = stored(cluster, Pod, "a")
     assert bound.node_name == "n"
     assert bound.uid == pod.uid
     assert bound.resource_version != pod.resource_version
 
 
 @pytest.mark.parametrize(
-    ("stored", "error", "text"),
+    ("there", "error", "text"),
     [
         pytest.param(None, NotFoundError, "not found", id="the pod is gone"),
         pytest.param(
@@ -228,13 +229,13 @@ def test_binding_puts_the_pod_on_the_node() -> None:
     ],
 )
 def test_binding_is_rejected(
-    stored: dict[str, Any] | None, error: type[Exception], text: str
+    there: dict[str, Any] | None, error: type[Exception], text: str
 ) -> None:
     cluster = make_cluster(make("Node", "n"))
     pod = make("Pod", "a", metadata={"uid": "old"})
-    if stored is not None:
-        metadata = {"uid": "old", **stored.get("metadata", {})}
-        cluster.add(make("Pod", "a", **{**stored, "metadata": metadata}))
+    if there is not None:
+        metadata = {"uid": "old", **there.get("metadata", {})}
+        cluster.add(make("Pod", "a", **{**there, "metadata": metadata}))
 
     with pytest.raises(error, match=text):
         cluster.bind(pod, "n")
@@ -250,8 +251,7 @@ def test_binding_to_a_missing_node_is_rejected() -> None:
 
 def test_eviction_deletes_the_victim_once_and_records_the_preemptor() -> None:
     cluster = make_cluster(make("Pod", "victim", spec={"nodeName": "n"}), make("Pod", "urgent"))
-    victim = cluster.get("Pod", "default", "victim")
-    urgent = cluster.get("Pod", "default", "urgent")
+    victim, urgent = stored(cluster, Pod, "victim"), stored(cluster, Pod, "urgent")
 
     cluster.evict(victim, urgent)
     cluster.evict(victim, urgent)
@@ -263,9 +263,9 @@ def test_eviction_deletes_the_victim_once_and_records_the_preemptor() -> None:
 def test_a_nomination_can_be_cleared() -> None:
     cluster = make_cluster(make("Pod", "a", status={"nominatedNodeName": "n"}))
 
-    cluster.clear_nomination(cluster.get("Pod", "default", "a"))
+    cluster.clear_nomination(stored(cluster, Pod, "a"))
 
-    assert cluster.get("Pod", "default", "a").nominated_node_name == ""
+    assert stored(cluster, Pod, "a").nominated_node_name == ""
 
 
 @pytest.mark.parametrize("path", ["Pod/default/a", "Node//node-1", "Pod/default/ü#3"])

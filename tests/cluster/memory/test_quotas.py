@@ -3,13 +3,14 @@
 from collections.abc import Callable
 
 from bayplan.api.pod import Pod
-from bayplan.api.wire.decode import decode_object
 from bayplan.cluster.memory import MemoryCluster, QuotaLedger
+from bayplan.cluster.objects import ClusterObject
 from bayplan.testing.builders import make_pod
+from tests.rig.objects import decoded, stored
 
 
-def make_quota(name: str, cpu: str) -> object:
-    return decode_object(
+def make_quota(name: str, cpu: str) -> ClusterObject:
+    return decoded(
         {
             "apiVersion": "v1",
             "kind": "ResourceQuota",
@@ -26,7 +27,7 @@ def test_a_deleted_pod_is_released_later() -> None:
     cluster.add(make_quota("team", "2"))
     cluster.add(make_pod("old", cpu="1500m"))
 
-    cluster.delete(cluster.get("Pod", "default", "old"))
+    cluster.delete(stored(cluster, Pod, "old"))
     before = ledger.refusal(make_pod("new", cpu="1"))
     cluster.add(make_quota("later", "2"))
     for _, release in waiting:

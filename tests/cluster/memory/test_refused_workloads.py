@@ -2,6 +2,8 @@
 
 import pytest
 
+from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.pod_index import OwnedPods
 from bayplan.cluster.memory.refusals import RefusedWorkloads
 from bayplan.testing.builders import make_object
 
@@ -19,19 +21,15 @@ def test_the_message_of_a_replica_set_stays_until_it_has_its_pods(kind: str, mes
     workload = make_object(kind, "w", namespace="shop", spec=spec)
     refused, key = RefusedWorkloads(), (kind, "shop", "w")
 
-    class Owned:
-        active = ()
-
-    class Cluster:
-        def get(self, kind: str, namespace: str, name: str) -> object:
-            return workload
+    cluster = MemoryCluster()
+    cluster.add(workload)
 
     refused.note(key, "used: 2170m")
     refused.note(key, "used: 2370m")
-    (found,) = refused.listed(Cluster(), lambda _: Owned())  # type: ignore[arg-type]  # as much as is read
+    (found,) = refused.listed(cluster, lambda _: OwnedPods())
 
     assert (found.message, found.count) == (message, 2)
     refused.clear(key)
     refused.note(key, "used: 2500m")
-    (again,) = refused.listed(Cluster(), lambda _: Owned())  # type: ignore[arg-type]  # as much as is read
+    (again,) = refused.listed(cluster, lambda _: OwnedPods())
     assert again.message == "used: 2500m"

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from bayplan.api.dra import FINALIZER, POD_CLAIM_NAME
+from bayplan.api.pod_groups import PodGroup
 from bayplan.cluster.memory import AdmissionError, ClaimController, MemoryCluster, admit_devices
 from bayplan.testing.builders import make_pod
 from bayplan.testing.devices import (
@@ -16,6 +17,7 @@ from bayplan.testing.devices import (
     make_template,
 )
 from tests.rig.groups import make_pod_group
+from tests.rig.objects import stored
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -226,10 +228,10 @@ def test_the_pods_of_a_group_get_the_name_of_its_claim() -> None:
 
     (claim,) = world.claims()
     (owner,) = claim.owner_references
-    stored = world.cluster.get("PodGroup", "default", "g")
-    assert (owner.kind, owner.name, owner.uid) == ("PodGroup", "g", stored.uid)
+    found = stored(world.cluster, PodGroup, "g")
+    assert (owner.kind, owner.name, owner.uid) == ("PodGroup", "g", found.uid)
     assert owner.api_version == "scheduling.k8s.io/v1alpha2"
-    assert names_in(stored) == [("own", claim.name)]
+    assert names_in(found) == [("own", claim.name)]
     assert names_in(world.pod("p")) == names_in(world.pod("q")) == [("own", claim.name)]
 
 

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.answers.what_if import Patch, ask_what_if
+from bayplan.api.pod import Pod
 from bayplan.api.workloads import RollingUpdate
 from bayplan.cluster.memory import Admission, Controllers, MemoryCluster
 from bayplan.cluster.memory.pod_index import target_node
@@ -13,6 +14,7 @@ from bayplan.cluster.memory.rollouts import rollout_limits
 from bayplan.manifests.timeline import ObjectPatch, Timeline, TimelineEvent, TimelineTarget
 from bayplan.sim import Simulation
 from bayplan.testing.builders import make_node, make_object, make_pod
+from tests.rig.objects import stored
 
 LABELS = {"app": "web"}
 
@@ -179,12 +181,12 @@ def test_a_stateful_set_is_updated_from_the_last_pod_one_at_a_time() -> None:
 
 
 def test_pods_below_the_partition_keep_their_template_also_when_they_are_made_again() -> None:
-    rolling = {"updateStrategy": {"rollingUpdate": {"partition": 2}}}
+    rolling: dict[str, Any] = {"updateStrategy": {"rollingUpdate": {"partition": 2}}}
     rig = RolloutRig(make_workload("StatefulSet", replicas=3, **rolling))
 
     rig.change(kind="StatefulSet", replicas=3, cpu="2", **rolling)
     rig.place()
-    rig.cluster.delete(rig.cluster.get("Pod", "default", "web-0"))
+    rig.cluster.delete(stored(rig.cluster, Pod, "web-0"))
     rig.controllers.run()
     rig.place()
 
@@ -192,11 +194,11 @@ def test_pods_below_the_partition_keep_their_template_also_when_they_are_made_ag
 
 
 def test_pods_of_a_stateful_set_are_updated_when_they_are_deleted() -> None:
-    on_delete = {"updateStrategy": {"type": "OnDelete"}}
+    on_delete: dict[str, Any] = {"updateStrategy": {"type": "OnDelete"}}
     rig = RolloutRig(make_workload("StatefulSet", replicas=2, **on_delete))
 
     rig.change(kind="StatefulSet", replicas=2, cpu="2", **on_delete)
-    rig.cluster.delete(rig.cluster.get("Pod", "default", "web-0"))
+    rig.cluster.delete(stored(rig.cluster, Pod, "web-0"))
     rig.controllers.run()
     rig.place()
 
@@ -205,7 +207,7 @@ def test_pods_of_a_stateful_set_are_updated_when_they_are_deleted() -> None:
 
 def test_daemons_are_replaced_as_many_at_a_time_as_may_be_unavailable() -> None:
     nodes = [make_node(f"n{i}") for i in range(4)]
-    rolling = {"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}}
+    rolling: dict[str, Any] = {"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}}
     rig = RolloutRig(*nodes, make_workload("DaemonSet", **rolling))
 
     rig.change(kind="DaemonSet", cpu="2", **rolling)
@@ -218,7 +220,9 @@ def test_daemons_are_replaced_as_many_at_a_time_as_may_be_unavailable() -> None:
 
 def test_with_a_surge_daemons_go_when_the_new_one_of_their_node_runs() -> None:
     nodes = [make_node(f"n{i}") for i in range(4)]
-    rolling = {"updateStrategy": {"rollingUpdate": {"maxSurge": 2, "maxUnavailable": 0}}}
+    rolling: dict[str, Any] = {
+        "updateStrategy": {"rollingUpdate": {"maxSurge": 2, "maxUnavailable": 0}}
+    }
     rig = RolloutRig(*nodes, make_workload("DaemonSet", **rolling))
 
     rig.change(kind="DaemonSet", cpu="2", **rolling)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.wire.decode import decode_object
 from bayplan.cluster.memory import Admission, AdmissionRefusedError, MemoryCluster
+from tests.rig.objects import decoded
 from tests.rig.trees import pod_of
 
 CLASS = {
@@ -24,7 +24,7 @@ CLASS = {
 @pytest.fixture
 def admission() -> Admission:
     cluster = MemoryCluster()
-    cluster.add(decode_object(CLASS))
+    cluster.add(decoded(CLASS))
     return Admission(cluster)
 
 

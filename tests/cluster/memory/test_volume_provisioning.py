@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bayplan.api.pod import Pod
 from bayplan.api.storage import (
     SELECTED_NODE,
     CSIStorageCapacity,
@@ -15,6 +16,7 @@ from bayplan.cluster.memory.provisioners import parse_failures, provisioning_pro
 from bayplan.testing.builders import make_node, make_object, make_pod
 from bayplan.testing.storage import make_capacity, make_claim, make_csi_driver, make_storage_class
 from tests.cluster.memory.volume_bench import DRIVER, Storage
+from tests.rig.objects import stored
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -226,7 +228,7 @@ def test_ephemeral_volumes_have_claims_as_long_as_their_pod_lives() -> None:
     storage = Storage(zoned("n", "a"), now_class())
     storage.add(make_pod("p", spec={"volumes": [volume]}))
 
-    pod, claim = storage.cluster.get("Pod", "default", "p"), storage.claim("p-tmp")
+    pod, claim = stored(storage.cluster, Pod, "p"), storage.claim("p-tmp")
     assert claim.is_made_for(pod)
     assert claim.is_fully_bound
     storage.delete(pod)
