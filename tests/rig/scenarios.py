@@ -28,9 +28,19 @@ from bayplan.framework import (
 )
 from bayplan.framework.handle import PodEvent
 from bayplan.scheduler import Attempt, FirstByName, Scheduler, build_scheduler
+from tests.rig.objects import stored
 
 P = TypeVar("P", bound=Plugin)
 MAX_STEPS = 1_000_000
+
+
+def attempts_of(scheduler: Scheduler) -> list[Attempt]:
+    """Try pods until none is ready; time does not advance."""
+    attempts: list[Attempt] = []
+    while (attempt := scheduler.schedule_one()) is not None:
+        attempts.append(attempt)
+        assert len(attempts) < MAX_STEPS, "pods are retried without end"
+    return attempts
 
 
 class Scenario:
@@ -75,11 +85,7 @@ class Scenario:
 
     def run(self) -> list[Attempt]:
         """Try pods until none is ready; time does not advance."""
-        attempts: list[Attempt] = []
-        while (attempt := self.scheduler.schedule_one()) is not None:
-            attempts.append(attempt)
-            assert len(attempts) < MAX_STEPS, "pods are retried without end"
-        return attempts
+        return attempts_of(self.scheduler)
 
     def advance(self, seconds: float = 0) -> list[Attempt]:
         """Advance the clock, firing timers at their time and trying pods as they become ready."""
@@ -107,9 +113,7 @@ class Scenario:
 
     def pod(self, name: str, namespace: str = "default") -> Pod:
         """The stored pod."""
-        pod = self.cluster.get("Pod", namespace, name)
-        assert isinstance(pod, Pod), f"the cluster has no pod {namespace}/{name}"
-        return pod
+        return stored(self.cluster, Pod, name, namespace)
 
     def change(self, name: str, **changes: Any) -> Pod:
         """Change fields of a stored pod."""

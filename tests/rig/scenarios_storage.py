@@ -15,6 +15,7 @@ from bayplan.clock import ManualClock, Timers
 from bayplan.cluster.memory import MemoryCluster, VolumeController
 from bayplan.runtime.executor import InlineExecutor
 from bayplan.scheduler import Attempt, FirstByName, Scheduler, build_scheduler
+from tests.rig.objects import stored
 
 from .scenarios import make_config, places_of
 
@@ -142,9 +143,7 @@ class StorageScenario:
 
     def pod(self, name: str = "pod") -> Pod:
         """The stored pod."""
-        found = self.cluster.get("Pod", "default", name)
-        assert isinstance(found, Pod)
-        return found
+        return stored(self.cluster, Pod, name)
 
     def claim(self, name: str = "claim") -> PersistentVolumeClaim:
         """The stored claim."""

@@ -1,7 +1,7 @@
 """Plugins at every extension point of a binding, and a record of their calls."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from bayplan.api.pod import Pod
@@ -45,6 +45,7 @@ class Road(Scenario):
         super().__init__(make_node("a"), make_node("b"), profile=PROFILE, plugins=(First, Second))
         self.first, self.second = self.plugin(First), self.plugin(Second)
         self.second.journal = self.first.journal
+        assert self.first.handle.pre_binding is not None
         self.pre_binding = self.first.handle.pre_binding
         self.first.answers["permit"] = unschedulable("not now")
         self.add(make_pod("rival", cpu="2", priority=1))
@@ -80,8 +81,8 @@ class Trouble:
     answers: dict[str, Any]
     message: str
     reason: str = "SchedulerError"
-    rejectors: set[str] = field(default_factory=set)
-    waiting: set[str] = field(default_factory=set)
+    rejectors: frozenset[str] = frozenset()
+    waiting: frozenset[str] = frozenset()
     meanwhile: Callable[[Road], Any] = lambda road: None
     last: str = ""
     """The last call of a plugin before the undoing."""

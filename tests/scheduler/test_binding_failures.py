@@ -19,14 +19,14 @@ def says_no(point: str) -> Trouble:
         {point: unresolvable("no")},
         "0/1 nodes are available: 1 no.",
         "Unschedulable",
-        rejectors={"First"},
+        rejectors=frozenset({"First"}),
         last=point,
     )
 
 
-def waits_then(meanwhile: Callable[[Road], Any], message: str, *rest: Any) -> Trouble:
+def waits_then(meanwhile: Callable[[Road], Any], message: str, **more: Any) -> Trouble:
     answers = {"permit": (wait("a moment"), 30)}
-    return Trouble(answers, message, *rest, meanwhile=meanwhile, last="pre_bind_pre_flight")
+    return Trouble(answers, message, meanwhile=meanwhile, last="pre_bind_pre_flight", **more)
 
 
 def decide(how: str) -> Callable[[Road], None]:
@@ -58,8 +58,8 @@ IN_CYCLE = [
             {"permit": pending("later")},
             "0/1 nodes are available: 1 later.",
             "Unschedulable",
-            rejectors={"First"},
-            waiting={"First"},
+            rejectors=frozenset({"First"}),
+            waiting=frozenset({"First"}),
         ),
         id="Permit is pending",
     ),
@@ -78,8 +78,8 @@ IN_BINDING = [
         waits_then(
             lambda road: road.pass_time(30),
             "0/1 nodes are available: 1 rejected due to timeout after waiting 30s at plugin First.",
-            "Unschedulable",
-            {"First"},
+            reason="Unschedulable",
+            rejectors=frozenset({"First"}),
         ),
         id="no plugin allows it in time",
     ),
@@ -87,8 +87,8 @@ IN_BINDING = [
         waits_then(
             decide("reject"),
             "0/1 nodes are available: 1 made room.",
-            "Unschedulable",
-            {"Second"},
+            reason="Unschedulable",
+            rejectors=frozenset({"Second"}),
         ),
         id="it is rejected while it waits",
     ),

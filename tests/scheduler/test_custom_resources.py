@@ -1,7 +1,7 @@
 """Custom resources: objects of a plugin's own kinds wake the pods that it refused."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -36,7 +36,7 @@ class NeedsPermit(FilterPlugin):
     """A node takes pods while a Permit of its name allows it."""
 
     name = "NeedsPermit"
-    custom_resources = (PERMITS,)
+    custom_resources: ClassVar[tuple[CustomResource, ...]] = (PERMITS,)
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         permit = self.handle.custom_objects(PERMITS.name).get(node.name)

@@ -19,6 +19,8 @@ from bayplan.scheduler import (
     gated_attempts,
 )
 from bayplan.testing.builders import make_node, make_pod
+from tests.rig.objects import stored
+from tests.rig.scenarios import attempts_of
 
 ZONES = {"disk": "ssd"}
 
@@ -60,10 +62,7 @@ class Bench:
 
     def run(self) -> list[Attempt]:
         """Every attempt until no pod is ready."""
-        attempts = []
-        while (attempt := self.scheduler.schedule_one()) is not None:
-            attempts.append(attempt)
-        return attempts
+        return attempts_of(self.scheduler)
 
     def place(self, pod: Pod) -> Attempt:
         self.add(pod)
@@ -71,7 +70,7 @@ class Bench:
         return attempt
 
     def pod(self, name: str, namespace: str = "default") -> Pod:
-        return self.cluster.get("Pod", namespace, name)
+        return stored(self.cluster, Pod, name, namespace)
 
     def requested(self) -> dict[str, dict[str, int]]:
         """Amounts in use by the table."""
@@ -170,7 +169,7 @@ def test_messages_of_pods_that_fit_nowhere(
     assert (attempt.message, attempt.fit_error) == (message, fit_error)
     (event,) = bench.cluster.events
     assert (event.type, event.reason, event.note) == ("Warning", "FailedScheduling", message)
-    (condition,) = bench.pod("p").status.conditions
+    (condition,) = bench.pod("p").status.conditions or ()
     assert (condition.type, condition.status) == ("PodScheduled", "False")
     assert (condition.reason, condition.message) == ("Unschedulable", message)
 
@@ -289,7 +288,7 @@ def test_room_that_was_made_is_kept_for_the_nominated_pod() -> None:
 
 # Profiles
 
-TWO = [
+TWO: list[dict[str, Any]] = [
     {"schedulerName": "default-scheduler"},
     {
         "schedulerName": "packer",

@@ -1,6 +1,7 @@
 """Effect of each change in the cluster on the cache and the queue."""
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from msgspec.structs import replace
@@ -72,16 +73,16 @@ def test_nodes_come_change_and_go() -> None:
 def test_a_node_is_there_before_others_are_told_and_until_they_were() -> None:
     told = Told()
     seen: list[tuple[str, int]] = []
-    move = told.scheduler.queue.move_all_to_active_or_backoff
+    queue = told.scheduler.queue
+    move = queue.move_all_to_active_or_backoff
 
     def look(event: ClusterEvent, *rest: Any) -> int:
         seen.append((str(event), told.scheduler.cache.table.node_count))
         return move(event, *rest)
 
-    told.scheduler.queue.move_all_to_active_or_backoff = look  # type: ignore[method-assign]
-
-    told.add(make_node("a"))
-    told.cluster.delete(make_node("a"))
+    with patch.object(queue, "move_all_to_active_or_backoff", look):
+        told.add(make_node("a"))
+        told.cluster.delete(make_node("a"))
 
     assert seen == [("NodeAdd", 1), ("NodeDelete", 1)]
 

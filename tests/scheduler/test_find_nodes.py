@@ -11,6 +11,7 @@ from bayplan.engine import Engine
 from bayplan.scheduler import Attempt, FirstFound, Scheduler, build_scheduler
 from bayplan.scheduler.find_nodes import num_feasible_nodes_to_find
 from bayplan.testing.builders import make_node, make_pod
+from tests.rig.scenarios import attempts_of
 
 V1 = {
     1: 1,
@@ -184,7 +185,7 @@ def test_nodes_of_each_zone_are_looked_at_in_turn() -> None:
     names = []
     for i in range(2):
         cluster.add(make_pod(f"p{i}"))
-        names.append(scheduler.schedule_one().node_name)
+        names += [attempt.node_name for attempt in attempts_of(scheduler)]
 
     assert names == ["n000", "n090"], "10 of the first 20 looked at are of the small zone"
 

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.api.pod import Pod
+from bayplan.api.pod_groups import GroupPreemptor
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.errors import ApiError, ConfigError
 from bayplan.framework import (
@@ -19,7 +20,9 @@ from bayplan.framework import (
     Status,
 )
 from bayplan.scheduler import Inquiry
+from bayplan.scheduler.build import _warn_once
 from bayplan.testing.builders import make_node, make_pod
+from tests.rig.objects import stored
 from tests.rig.scenarios import Scenario
 
 POSITIONS = pytest.mark.parametrize("is_on", [True, False])
@@ -35,8 +38,8 @@ class Slow(PreBindPlugin):
         return SKIP if "idle" in pod.labels else SUCCESS
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        stored = self.handle.lister.get("Pod", pod.namespace, pod.name)
-        self.runs.append(f"{pod.name} {stored.nominated_node_name}".strip())
+        found = stored(self.handle.lister, Pod, pod.name)
+        self.runs.append(f"{pod.name} {found.nominated_node_name}".strip())
         return SUCCESS
 
 
@@ -72,7 +75,7 @@ def test_pop_from_backoff_queue(is_on: bool, attempts: list[int]) -> None:
     tried = [len(scenario.run()), len(scenario.advance(3))]
 
     assert tried == attempts
-    assert scenario.cluster.get("Pod", "default", "p").node_name == "b"
+    assert scenario.pod("p").node_name == "b"
 
 
 # Preemption
@@ -81,7 +84,7 @@ def test_pop_from_backoff_queue(is_on: bool, attempts: list[int]) -> None:
 class Stubborn(MemoryCluster):
     """A cluster that does not delete pods."""
 
-    def evict(self, victim: Pod, preemptor: Pod) -> None:
+    def evict(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> None:
         raise ApiError(f"{victim.name} cannot be deleted")
 
 
@@ -109,8 +112,7 @@ def test_async_preemption_and_a_victim_that_stays(
     assert attempt is not None
     assert message in attempt.message
     assert (message != "") is ("preemption:" in attempt.message)
-    stored = scenario.cluster.get("Pod", "default", "high")
-    assert stored.nominated_node_name == nominated
+    assert scenario.pod("high").nominated_node_name == nominated
 
 
 @POSITIONS
@@ -121,7 +123,7 @@ def test_async_preemption_makes_room(is_on: bool) -> None:
 
     scenario.settle()
 
-    assert scenario.cluster.get("Pod", "default", "high").node_name == "a"
+    assert scenario.pod("high").node_name == "a"
     events = scenario.scheduler.profiles["default-scheduler"].plugins["DefaultPreemption"]
     assert len(events.events_to_register()) == (1 if is_on else 0)
 
@@ -157,8 +159,8 @@ def test_pod_level_resources(gates: dict[str, bool], fits: bool) -> None:
     scenario.run()
 
     assert judged.feasible_nodes == asked.node_name.count("a") == int(fits)
-    assert scenario.cluster.get("Pod", "default", "p").node_name == ("a" if fits else "")
-    assert scenario.cluster.get("Pod", "default", "p").spec.resources is not None
+    assert scenario.pod("p").node_name == ("a" if fits else "")
+    assert scenario.pod("p").spec.resources is not None
 
 
 def test_pod_level_resources_of_a_pod_that_is_tried_again() -> None:
@@ -170,7 +172,7 @@ def test_pod_level_resources_of_a_pod_that_is_tried_again() -> None:
     scenario.add(make_node("b", cpu="2"))
     scenario.settle()
 
-    assert scenario.cluster.get("Pod", "default", "p").node_name == "b"
+    assert scenario.pod("p").node_name == "b"
 
 
 def test_a_pod_that_is_written_keeps_the_fields_that_are_not_read() -> None:
@@ -179,15 +181,15 @@ def test_a_pod_that_is_written_keeps_the_fields_that_are_not_read() -> None:
     scenario.add(with_pod_level("p", "3", status=given), make_pod("q"))
     handle = scenario.scheduler.profiles["default-scheduler"].handle
     (read,) = (pod for pod in handle.lister.list("Pod") if pod.name == "p")
-    before = scenario.cluster.get("Pod", "default", "p")
+    before = scenario.pod("p")
 
     handle.client.update_status(read.with_status(replace(read.status, phase="Running")))
 
-    stored = scenario.cluster.get("Pod", "default", "p")
+    written = scenario.pod("p")
     assert (read.spec.resources, read.status.resources) == (None, None)
-    assert stored.status == replace(before.status, phase="Running")
-    assert stored.spec is before.spec
-    assert handle.lister.get("Pod", "default", "p").spec is read.spec
+    assert written.status == replace(before.status, phase="Running")
+    assert written.spec is before.spec
+    assert stored(handle.lister, Pod, "p").spec is read.spec
     lister: Any = handle.lister
     assert lister.changes_since(0) == scenario.cluster.changes_since(0)
 
@@ -210,7 +212,7 @@ def test_in_place_pod_level_resources_vertical_scaling(is_on: bool, fits: bool) 
 
     scenario.run()
 
-    assert bool(scenario.cluster.get("Pod", "default", "p").node_name) is fits
+    assert bool(scenario.pod("p").node_name) is fits
 
 
 @pytest.mark.parametrize(
@@ -242,7 +244,7 @@ def test_match_label_keys_in_pod_topology_spread(is_on: bool, fits: bool) -> Non
 
     scenario.run()
 
-    assert bool(scenario.cluster.get("Pod", "default", "p").node_name) is fits
+    assert bool(scenario.pod("p").node_name) is fits
 
 
 def test_with_all_gates_at_their_defaults_pods_are_not_read_again() -> None:
@@ -276,7 +278,7 @@ def test_node_declared_features_where_a_profile_enables_it(is_on: bool, fits: bo
 
     scenario.run()
 
-    assert bool(scenario.cluster.get("Pod", "default", "p").node_name) is fits
+    assert bool(scenario.pod("p").node_name) is fits
 
 
 class Mine(FilterPlugin):
@@ -300,6 +302,7 @@ def test_a_plugin_reads_the_position_of_any_gate() -> None:
 
 
 def test_what_has_no_effect_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    _warn_once.cache_clear()  # other tests set the same gates
     generator = {"enabled": [{"name": "TopologyPlacementGenerator"}]}
     for _ in range(2):
         Scenario(

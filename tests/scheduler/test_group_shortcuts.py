@@ -119,7 +119,7 @@ def preempted(
     ]
     running = []
     for i in range(44):
-        spec = {"terminationGracePeriodSeconds": 0}
+        spec: dict[str, Any] = {"terminationGracePeriodSeconds": 0}
         if rng.random() < 0.4:
             spec["schedulingGroup"] = {"podGroupName": f"low{rng.randrange(3)}"}
         running.append(

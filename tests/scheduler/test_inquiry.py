@@ -24,17 +24,15 @@ SPREAD = {
     "whenUnsatisfiable": "DoNotSchedule",
     "labelSelector": {"matchLabels": {"app": "web"}},
 }
-PODS = [
-    pytest.param({"cpu": "1"}, id="fits on some"),
-    pytest.param({"cpu": "64"}, id="fits on none"),
-    pytest.param({"cpu": "3", "tolerations": ["gpu=yes:NoSchedule"]}, id="tolerates"),
-    pytest.param({"node_selector": {"no": "such"}}, id="asks for a label that no node has"),
-    pytest.param({"labels": {"app": "web"}, "spread": [SPREAD]}, id="spreads, beyond its row"),
-    pytest.param(
-        {"spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]}},
-        id="PreFilter refuses",
-    ),
-]
+MISSING = {"name": "v", "persistentVolumeClaim": {"claimName": "x"}}
+WISHES: dict[str, dict[str, Any]] = {
+    "fits on some": {"cpu": "1"},
+    "fits on none": {"cpu": "64"},
+    "tolerates": {"cpu": "3", "tolerations": ["gpu=yes:NoSchedule"]},
+    "asks for a label that no node has": {"node_selector": {"no": "such"}},
+    "spreads, beyond its row": {"labels": {"app": "web"}, "spread": [SPREAD]},
+    "PreFilter refuses": {"spec": {"volumes": [MISSING]}},
+}
 
 
 def groups(filter_: dict[str, Any]) -> dict[Any, set[str]]:
@@ -45,7 +43,7 @@ def groups(filter_: dict[str, Any]) -> dict[Any, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("fields", PODS)
+@pytest.mark.parametrize("fields", WISHES.values(), ids=WISHES)
 def test_it_says_what_an_explained_attempt_says(fields: dict[str, Any]) -> None:
     scenario = Scenario(*NODES, make_pod("old", node_name="a", labels={"app": "web"}), explain=True)
     pod = make_pod("p", **fields)
@@ -70,7 +68,7 @@ def test_it_says_what_an_explained_attempt_says(fields: dict[str, Any]) -> None:
 def decisions(judging: list[int], fields: list[int]) -> list[tuple[str, str, str]]:
     """Nodes and counts of pods, with inquiries about pods before some of the attempts."""
     scenario = Scenario(*NODES)
-    choices: list[dict[str, Any]] = [param.values[0] for param in PODS]
+    choices = list(WISHES.values())
     made = []
     for i, choice in enumerate(fields):
         pod = make_pod(f"p{i}", **choices[choice])
@@ -89,8 +87,8 @@ def decisions(judging: list[int], fields: list[int]) -> list[tuple[str, str, str
 
 
 @given(
-    judging=st.lists(st.integers(0, len(PODS) - 1), max_size=8),
-    fields=st.lists(st.integers(0, len(PODS) - 1), min_size=1, max_size=8),
+    judging=st.lists(st.integers(0, len(WISHES) - 1), max_size=8),
+    fields=st.lists(st.integers(0, len(WISHES) - 1), min_size=1, max_size=8),
 )
 def test_asking_changes_no_decision_and_counts_nothing(
     judging: list[int], fields: list[int]

@@ -40,7 +40,7 @@ class Told(Scripted):
     name = "Scripted"
 
 
-def attempts_of(metrics: SchedulerMetrics) -> dict[str, int]:
+def attempts_of(metrics: SchedulerMetrics) -> dict[str, float]:
     """Attempts by result."""
     metrics.fold()
     return {result: count for (result, _), count in metrics.schedule_attempts.read().items()}

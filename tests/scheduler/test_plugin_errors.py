@@ -26,6 +26,8 @@ from bayplan.framework import (
 )
 from bayplan.scheduler import Attempt, FirstByName, Outcome, build_scheduler, gated_attempts
 from bayplan.testing.builders import make_node, make_pod
+from tests.rig.objects import stored
+from tests.rig.scenarios import attempts_of
 
 pytestmark = pytest.mark.usefixtures("plugins_are_in_tree")
 
@@ -56,10 +58,7 @@ def run(plugin: type[Plugin], bad: Pod) -> tuple[list[Attempt], MemoryCluster, A
     cluster.watch(scheduler)
     cluster.add(bad)
     cluster.add(make_pod("good", cpu="1"))
-    attempts = []
-    while (attempt := scheduler.schedule_one()) is not None:
-        attempts.append(attempt)
-    return attempts, cluster, scheduler
+    return attempts_of(scheduler), cluster, scheduler
 
 
 @pytest.mark.parametrize(
@@ -123,7 +122,7 @@ def test_an_error_ends_the_attempt_and_the_next_pod_is_placed(
     assert (good.outcome, good.node_name) == (Outcome.BOUND, "a")
     table = scheduler.cache.table
     assert table.requested["cpu"].tolist() == [1000, 0], "nothing of the bad pod is left"
-    assert cluster.get("Pod", "default", "bad").node_name == ""
+    assert stored(cluster, Pod, "bad").node_name == ""
     assert scheduler.queue.get(bad.pod) is not None, "it will be tried again"
 
 
@@ -160,7 +159,7 @@ def test_an_error_in_bind() -> None:
     cluster.add(make_pod("bad", priority=1))
     cluster.add(make_pod("good"))
 
-    bad, good = scheduler.schedule_one(), scheduler.schedule_one()
+    bad, good = attempts_of(scheduler)
 
     assert bad.message == 'running Bind plugin "Breaking": oh no'
     assert good.outcome is Outcome.BOUND
@@ -173,7 +172,7 @@ def test_an_error_in_post_bind_leaves_the_pod_bound() -> None:
     )
 
     assert (bad.outcome, good.outcome) == (Outcome.BOUND, Outcome.BOUND)
-    assert cluster.get("Pod", "default", "bad").node_name == "a"
+    assert stored(cluster, Pod, "bad").node_name == "a"
     assert scheduler.cache.table.pod_count.sum() == 2
 
 

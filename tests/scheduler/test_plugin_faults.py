@@ -15,6 +15,7 @@ from bayplan.framework.faults import FAULT, PluginFaultError
 from bayplan.scheduler import Attempt, FirstByName, Outcome, build_scheduler
 from bayplan.sim import Simulation
 from bayplan.testing.builders import make_node, make_pod
+from tests.rig.scenarios import attempts_of
 
 HEAD = """
 import numpy as np
@@ -305,10 +306,9 @@ def run_on(path: str, point: str) -> tuple[list[Attempt], Any, Any]:
     cluster.watch(scheduler)
     for obj in cluster_objects():
         cluster.add(obj)
-    attempts = []
+    attempts: list[Attempt] = []
     for _ in range(12):
-        while (attempt := scheduler.schedule_one()) is not None:
-            attempts.append(attempt)
+        attempts += attempts_of(scheduler)
         clock.advance(5)
         scheduler.run_timers()
     return attempts, scheduler, cluster

@@ -5,13 +5,16 @@ from typing import Any
 
 import pytest
 
+from bayplan.api.pod import Pod
 from bayplan.clock import ManualClock
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.config import default_config
 from bayplan.framework.faults import FAULT, PluginFaultError
-from bayplan.scheduler import FirstByName, Outcome, build_scheduler
+from bayplan.scheduler import Attempt, FirstByName, Outcome, build_scheduler
 from bayplan.sim import Simulation
 from bayplan.testing.builders import make_node, make_pod
+from tests.rig.objects import stored
+from tests.rig.scenarios import attempts_of
 
 HEAD = "from bayplan.framework import *\n"
 FILTER = """
@@ -97,17 +100,16 @@ def test_a_scheduler_that_runs_on_fails_the_pod_once(
     for obj in cluster_objects():
         cluster.add(obj)
 
-    attempts = []
+    attempts: list[Attempt] = []
     for _ in range(12):
-        while (attempt := scheduler.schedule_one()) is not None:
-            attempts.append(attempt)
+        attempts += attempts_of(scheduler)
         clock.advance(5)
         scheduler.run_timers()
 
     (attempt,) = attempts
-    assert (attempt.outcome, attempt.unschedulable_plugins) == (Outcome.ERROR, {FAULT})
+    assert (attempt.outcome, attempt.unschedulable_plugins) == (Outcome.ERROR, frozenset({FAULT}))
     assert expected in attempt.message
-    (condition,) = cluster.get("Pod", "default", "urgent").status.conditions
+    (condition,) = stored(cluster, Pod, "urgent").status.conditions or ()
     assert condition.message == attempt.message
     errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert errors == [attempt.message]
