@@ -119,10 +119,9 @@ def test_a_run_that_takes_longer_than_the_schedule(policy: str, expected: list[f
 )
 def test_missed_runs(deadline: int | None, expected: list[float]) -> None:
     later = make_object("Namespace", "x", metadata={"creationTimestamp": "2026-01-01T12:30:00Z"})
-    old = {"metadata": {"creationTimestamp": "2026-01-01T09:30:00Z"}}
-    spec = {} if deadline is None else {"startingDeadlineSeconds": deadline}
+    old = {"creationTimestamp": "2026-01-01T09:30:00Z"}
 
-    report = run(later, make_cron_job(**old, **spec))
+    report = run(later, make_cron_job(metadata=old, startingDeadlineSeconds=deadline))
 
     assert times(report) == [seconds for seconds in expected for _ in range(2)]
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bayplan.api.pod import Pod
 from bayplan.errors import InputError
 from bayplan.sim import Simulation, read_manifests
 from bayplan.testing.builders import make_node, make_pod
@@ -17,6 +18,7 @@ from bayplan.testing.devices import (
     make_template,
 )
 from tests.rig.device_world import devices_of
+from tests.rig.objects import stored
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "dra"
 GPU = "example.com/gpu"
@@ -73,7 +75,7 @@ def test_an_extended_resource_comes_from_devices() -> None:
     done = simulate(make_pod("p0", requests={GPU: 2}), make_pod("p1", requests={GPU: 1}))
 
     assert nodes(done) == {"p0": "n", "p1": ""}
-    assert done.cluster.get("Pod", "default", "p0").status.extended_resource_claim_status
+    assert stored(done.cluster, Pod, "p0").status.extended_resource_claim_status
 
 
 def test_an_expression_that_does_not_compile_is_rejected_with_its_place() -> None:

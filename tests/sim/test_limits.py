@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from bayplan.api.storage import PersistentVolumeClaim
 from bayplan.errors import InputError
 from bayplan.manifests.timeline import ObjectPatch, TimelineTarget
 from bayplan.sim import Simulation, SimulationReport, TimelineEvent
 from bayplan.testing.builders import make_node, make_object, make_pod
+from tests.rig.objects import stored
 
 
 def make_workload(kind: str, name: str, cpu: str = "1", **spec: Any) -> Any:
@@ -187,8 +189,9 @@ def test_a_claim_that_grows_stays_within_its_quota(size: str, problem: str) -> N
     simulation.happen(TimelineEvent(0, change=(ObjectPatch(target, patch),)))
 
     assert [each.message for each in simulation.run().refused] == [problem] * bool(problem)
-    stored = simulation.cluster.get("PersistentVolumeClaim", "default", "d")
-    assert stored.spec.resources.requests == {"storage": "4Gi" if problem else size}
+    resources = stored(simulation.cluster, PersistentVolumeClaim, "d").spec.resources
+    assert resources is not None
+    assert resources.requests == {"storage": "4Gi" if problem else size}
 
 
 def test_containers_get_the_defaults_of_a_limit_range() -> None:
@@ -212,7 +215,7 @@ def test_what_a_limit_range_does_not_allow_is_refused() -> None:
 
 
 def test_claims_count_also_those_of_a_stateful_set() -> None:
-    claim = {
+    claim: dict[str, Any] = {
         "metadata": {"name": "d"},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "6Gi"}}},
     }

@@ -8,6 +8,7 @@ from bayplan.api.wire.decode import decode_object
 from bayplan.errors import DecodeError, InputError
 from bayplan.sim import Simulation, SimulationReport, Timeline
 from bayplan.testing.builders import make_node, make_object
+from tests.rig.objects import decoded
 
 
 def notes(**given: str) -> dict[str, str]:
@@ -106,7 +107,7 @@ def test_the_duration_counts_from_the_start_of_the_containers() -> None:
     ],
 )
 def test_a_job_replaces_failed_pods(
-    policy: str, given: dict[str, str], expected: list[float]
+    policy: str, given: dict[str, Any], expected: list[float]
 ) -> None:
     report = run(make_job(policy, duration="5s", **given))
 
@@ -170,7 +171,7 @@ def test_a_running_pod_of_the_input_is_ready() -> None:
     pod["metadata"]["name"] = "p"
     pod["spec"]["nodeName"] = "n"
     simulation = Simulation(
-        [make_node("n"), decode_object(pod), make_object("PodDisruptionBudget", "b", spec=budget)]
+        [make_node("n"), decoded(pod), make_object("PodDisruptionBudget", "b", spec=budget)]
     )
 
     simulation.run()
@@ -257,6 +258,6 @@ def test_a_pod_with_any_annotation_and_a_spec_that_differs_from_its_template(
         "namespace": "default",
         "annotations": {"prometheus.io/scrape": "true"},
     }
-    pod = decode_object({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    pod = decoded({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
     Simulation([make_node("n"), pod]).run()

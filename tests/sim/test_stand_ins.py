@@ -9,7 +9,7 @@ from bayplan.errors import InputError
 from bayplan.sim import Simulation, SimulationReport
 from bayplan.testing.builders import make_node
 
-TEMPLATE = {
+TEMPLATE: dict[str, Any] = {
     "metadata": {"labels": {"app": "web"}},
     "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
 }

@@ -18,9 +18,8 @@ FAILED = (
 )
 
 
-def make_class(waits: bool = True, **annotations: str) -> Any:
-    mode = "WaitForFirstConsumer" if waits else "Immediate"
-    notes = {f"bayplan.dev/provision-{key}": text for key, text in annotations.items()}
+def make_class(mode: str = "WaitForFirstConsumer", **annotations: str) -> Any:
+    notes = {f"bayplan.dev/provision-{k.replace('_', '-')}": v for k, v in annotations.items()}
     return make_object(
         "StorageClass",
         "late",
@@ -58,7 +57,7 @@ def test_a_pod_is_bound_when_its_volume_exists() -> None:
 
 
 def test_a_pod_with_an_immediate_claim_is_retried_when_that_is_bound() -> None:
-    report = run(make_class(waits=False, delay="30s"), make_claim(), uses_claim())
+    report = run(make_class("Immediate", delay="30s"), make_claim(), uses_claim())
 
     (result,) = report.placed
     assert (result.time_s, result.attempts) == (30, 2)
@@ -95,7 +94,7 @@ def test_a_provisioner_that_always_fails_ends_the_simulation(delay: str) -> None
 
 
 def test_a_provisioner_that_never_answers_ends_with_the_timeout() -> None:
-    never = make_class(failures="100%", **{"on-failure": "retry"})
+    never = make_class(failures="100%", on_failure="retry")
 
     (result,) = run(never, make_claim(), uses_claim()).pending
 
@@ -122,14 +121,14 @@ def test_a_pod_waits_for_a_missing_claim() -> None:
     [
         ({"delay": "soon"}, 'expected a duration such as 90s, 5m or 1h30m; got "soon"'),
         ({"failures": "2x"}, 'a number of attempts such as 2, or a share such as 30%; got "2x"'),
-        ({"on-failure": "stop"}, 'expected reschedule or retry; got "stop"'),
+        ({"on_failure": "stop"}, 'expected reschedule or retry; got "stop"'),
     ],
 )
 def test_invalid_annotations_are_rejected(notes: dict[str, str], problem: str) -> None:
     with pytest.raises(InputError) as caught:
         run(make_class(**notes))
 
-    (name,) = notes
+    name = "-".join(notes).replace("_", "-")
     assert f"storageclass late: metadata.annotations[bayplan.dev/provision-{name}]" in str(
         caught.value
     )

@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from bayplan.api.pod import Pod
 from bayplan.config import load_config
 from bayplan.scheduler import Outcome
 from bayplan.sim import Simulation, TraceEntry, read_manifests
+from tests.rig.objects import stored
 from tests.rig.trees import node_of, node_tree
 from tests.sim.timed_objects import make, make_timeline, run, template, timed_pod, times, trace
 
@@ -39,15 +41,17 @@ def test_a_preempted_pod_has_the_condition_while_terminating() -> None:
 
     report = simulation.run(until_s=29)
 
-    stored = simulation.cluster.get("Pod", "default", "low")
-    condition = stored.status.condition("DisruptionTarget")
-    assert stored.deletion_timestamp == "2000-01-01T00:00:30Z"
+    victim = stored(simulation.cluster, Pod, "low")
+    condition = victim.status.condition("DisruptionTarget")
+    assert victim.deletion_timestamp == "2000-01-01T00:00:30Z"
+    assert condition is not None
     assert (condition.status, condition.reason) == ("True", "PreemptionByScheduler")
     assert condition.message == "default-scheduler: preempting to accommodate a higher priority pod"
     (event,) = [e for e in simulation.cluster.events if e.reason == "Preempted"]
+    assert event.related is not None
     assert event.note == f"Preempted by pod {event.related.uid} on node n"
     (pending,) = report.pending
-    assert simulation.cluster.get("Pod", "default", "high").nominated_node_name == "n"
+    assert stored(simulation.cluster, Pod, "high").nominated_node_name == "n"
     assert pending.attempt.outcome is Outcome.UNSCHEDULABLE
 
 

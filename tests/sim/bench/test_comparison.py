@@ -84,7 +84,9 @@ def test_runs_are_compared_with_those_of_their_name_and_size() -> None:
 
 
 def test_best_of_several_is_taken_with_the_spread() -> None:
-    repeats = [[make_run(us_per_pod=cost), EVENT] for cost in (120.0, 100.0, 150.0)]
+    repeats: list[list[Run]] = [
+        [make_run(us_per_pod=cost), EVENT] for cost in (120.0, 100.0, 150.0)
+    ]
 
     best, event = best_of(repeats)
 

@@ -2,7 +2,16 @@
 
 import pytest
 
-from bayplan.sim.bench import Case, EventRun, PodRun, Request, execute, make_workload, own_cases
+from bayplan.sim.bench import (
+    Case,
+    EventRun,
+    PodRun,
+    Request,
+    Run,
+    execute,
+    make_workload,
+    own_cases,
+)
 
 COMMANDS = ("simulate", "deployments", "plan-web", "plan-openb")
 """They run a command: see test_end_to_end.py and test_plans.py."""
@@ -14,7 +23,7 @@ GROUPED = ("pod-groups", "placement", "group-preemption")
 """Their rounds are those of groups."""
 
 
-def run(case: Case, nodes: int = NODES, pods: int = PODS) -> list[PodRun | EventRun]:
+def run(case: Case, nodes: int = NODES, pods: int = PODS) -> list[Run]:
     return execute(make_workload(case, Request(case.name, nodes=nodes, pods=pods)))
 
 

@@ -73,10 +73,16 @@ def test_rows_are_the_results_of_an_ordinary_simulation_pod_by_pod() -> None:
 
     expected = sorted(
         PodRow(
-            *(result.pod.namespace, result.pod.name, result.attempt.outcome.value),
+            result.pod.namespace,
+            result.pod.name,
+            result.attempt.outcome.value,
             result.attempt.node_name if result.is_placed else None,
-            *(result.created_s, result.time_s, result.finished_s, result.deleted_s),
-            *(result.attempts, result.attempt.message),
+            result.created_s,
+            result.time_s,
+            result.finished_s,
+            result.deleted_s,
+            result.attempts,
+            result.attempt.message,
         )
         for result in ordinary.pods
     )

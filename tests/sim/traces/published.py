@@ -76,7 +76,7 @@ def event(time: int, kind: Any, index: int = 0, **more: Any) -> dict[str, Any]:
     }
 
 
-HALF = {"resource_request": {"cpus": 0.5, "memory": 0.25}}
+HALF: dict[str, Any] = {"resource_request": {"cpus": 0.5, "memory": 0.25}}
 GOOGLE = {
     "machine_events-000000000000.json": lines(
         {

@@ -18,12 +18,12 @@ from tests.sim.traces.published import (
 )
 
 VM_CSV = "vmId,tenantId,vmTypeId,priority,starttime,endtime\n"
-VMS = [
+VMS: list[tuple[str, ...]] = [
     ("0", "9", "1", "0", "-2.5", "0.5"),
     ("1", "9", "2", "1", "0.25", ""),
     ("2", "9", "3", "0", "1", "2"),
 ]
-TYPES = [
+TYPES: list[tuple[str, ...]] = [
     ("0", "1", "16", "0.5", "0.25", "", "0.125", "0.01"),
     ("1", "2", "16", "0.0625", "0.1", "", "", ""),
     ("2", "3", "17", "1", "1", "", "", ""),
@@ -40,13 +40,11 @@ def azure_database(folder: Path) -> Path:
             "CREATE TABLE vmType (id INT, vmTypeId INT, machineId INT, core REAL, memory REAL, hdd REAL, ssd REAL,"
             " nic REAL)"
         )
-        for row in VMS:
-            database.execute(
-                "INSERT INTO vm VALUES (?, ?, ?, ?, ?, ?)", [each or None for each in row]
-            )
-        for row in TYPES:
-            marks = ", ".join("?" * 8)
-            database.execute(f"INSERT INTO vmType VALUES ({marks})", [each or None for each in row])
+        for table, rows in (("vm", VMS), ("vmType", TYPES)):
+            for row in rows:
+                marks = ", ".join("?" * len(row))
+                cells = [each or None for each in row]
+                database.execute(f"INSERT INTO {table} VALUES ({marks})", cells)
     database.close()
     return file
 
