@@ -1,7 +1,8 @@
 """Reserve, Permit, PreBind, Bind and PostBind: the effect of each status."""
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
 import pytest
 
@@ -34,6 +35,7 @@ pytestmark = pytest.mark.usefixtures("plugins_are_in_tree")
 
 POD = make_pod("p", node_name="a")
 BOOM = RuntimeError("boom")
+Answer = TypeVar("Answer")
 STATE = CycleState()
 
 
@@ -43,13 +45,15 @@ class Steps:
     def __init__(self) -> None:
         self.called: list[str] = []
 
-    def _answer(self, name: str, said: Any) -> Any:
+    def _answer(self, name: str, said: Answer | Exception) -> Answer:
         self.called.append(name)
         if isinstance(said, Exception):
             raise said
         return said
 
-    def reserve(self, name: str, said: Any = SUCCESS, undo: Any = None) -> ReservePlugin:
+    def reserve(
+        self, name: str, said: Status | Exception = SUCCESS, undo: Exception | None = None
+    ) -> ReservePlugin:
         steps = self
 
         class Reserve(ReservePlugin):
@@ -72,7 +76,13 @@ class Steps:
         Permit.name = name
         return Permit()
 
-    def pre_bind(self, name: str, said: Any = SUCCESS, flight: Any = SUCCESS, **more: Any) -> Any:
+    def pre_bind(
+        self,
+        name: str,
+        said: Status | Exception = SUCCESS,
+        flight: Status | Exception = SUCCESS,
+        **more: Any,
+    ) -> PreBindPlugin:
         steps = self
 
         class PreBind(PreBindPlugin):
@@ -83,18 +93,18 @@ class Steps:
                     raise flight
                 return flight
 
-            def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-                return steps._answer(name, said)
+            def pre_bind(
+                self, state: CycleState, pod: Pod, node_name: str
+            ) -> Status | Awaitable[Status]:
+                return later() if more.get("later") else steps._answer(name, said)
 
-        class Later(PreBind):
-            async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-                steps.called.append(f"{name} begins")
-                await asyncio.sleep(0)
-                return steps._answer(name, said)
+        async def later() -> Status:
+            steps.called.append(f"{name} begins")
+            await asyncio.sleep(0)
+            return steps._answer(name, said)
 
-        made = Later if more.get("later") else PreBind
-        made.name = name
-        return made()
+        PreBind.name = name
+        return PreBind()
 
     def bind(self, name: str, said: Any = SUCCESS, later: bool = False) -> BindPlugin:
         steps = self
@@ -129,13 +139,15 @@ def committing(
     return Committing(reserve, permit, pre_bind, bind, post_bind)
 
 
-def settle(answer: Any) -> Status:
+def settle(answer: Status | Awaitable[Status]) -> Status:
     """The status, awaited when it has to be."""
+    if isinstance(answer, Status):
+        return answer
 
     async def wait_for() -> Status:
         return await answer
 
-    return answer if isinstance(answer, Status) else asyncio.run(wait_for())
+    return asyncio.run(wait_for())
 
 
 # Reserve
@@ -253,7 +265,7 @@ WAITING = "one or more plugins asked to wait and no plugin rejected pod"
     ],
 )
 def test_permit(
-    said: list[Status], expected: Status, timeouts: dict[str, int], called: str
+    said: list[Status], expected: Status, timeouts: dict[str, float], called: str
 ) -> None:
     steps = Steps()
     plugins = [steps.permit(name, one, 30) for name, one in zip("AB", said, strict=True)]

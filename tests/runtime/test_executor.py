@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -112,7 +113,7 @@ def test_odd_durations_end(shop: Shop, seconds: float) -> None:
 
 def test_works_run_beside_each_other(shop: Shop) -> None:
     for seconds in (3, 1, 2):
-        shop.run(lambda seconds=seconds: answer_after(seconds, unschedulable(str(seconds))))
+        shop.run(partial(answer_after, seconds, unschedulable(str(seconds))))
 
     shop.advance(5)
 

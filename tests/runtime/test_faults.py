@@ -43,6 +43,9 @@ def plugin(base: type, method: str, answer: Any) -> Any:
     )()
 
 
+NUMBERS: Any = [0]
+
+
 def check_fault(error: PluginRunError, method: str, expected: str) -> None:
     assert isinstance(error.status.error, PluginFaultError)
     assert re.search(rf"test_faults\.py:\d+: {method}: ", str(error))
@@ -55,7 +58,9 @@ def check_fault(error: PluginRunError, method: str, expected: str) -> None:
     [
         pytest.param(None, "expected a list of Placements, or a Status; got None", id="nothing"),
         pytest.param(["a"], "expected a list of Placements; got 'a'", id="names"),
-        pytest.param([Placement("a", [0])], 'int64 as rows of Placement "a"', id="a list of rows"),
+        pytest.param(
+            [Placement("a", NUMBERS)], 'int64 as rows of Placement "a"', id="a list of rows"
+        ),
         pytest.param([EVERYTHING, EVERYTHING], "that no other has; got ''", id="equal names"),
         pytest.param(
             [Placement("a", np.array([7]))], 'rows of the parent in Placement "a"', id="other rows"

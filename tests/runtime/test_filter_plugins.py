@@ -1,7 +1,7 @@
 """PreFilter, Filter and PostFilter: the effect of each status."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -39,9 +39,10 @@ pytestmark = pytest.mark.usefixtures("plugins_are_in_tree")
 
 NODES = [make_node(name) for name in "abc"]
 BOOM = RuntimeError("boom")
+Answer = TypeVar("Answer")
 
 
-def answer(said: Any) -> Any:
+def answer(said: Answer | Exception) -> Answer:
     if isinstance(said, Exception):
         raise said
     return said
@@ -58,7 +59,9 @@ def pre_filter(name: str, said: Any, called: list[str] | None = None) -> PreFilt
     return Said()
 
 
-def filter_by(name: str, judge: Callable[[NodeInfo], Any], scope: Scope = CLUSTER) -> FilterPlugin:
+def filter_by(
+    name: str, judge: Callable[[NodeInfo], Status | Exception], scope: Scope = CLUSTER
+) -> FilterPlugin:
     class Judge(FilterPlugin):
         def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
             return answer(judge(node))
@@ -134,7 +137,7 @@ def test_pre_filter_narrowing_is_intersected() -> None:
     result = filtering.run_pre_filters(CycleState(), make_pod(), make_table(*NODES))
 
     assert result.status.is_success
-    assert result.node_names == {"b"}
+    assert result.node_names == frozenset({"b"})
     assert result.narrowed_by == {"A", "C"}
 
 

@@ -74,7 +74,8 @@ def make_runtime(
 
 def scores_of(runtime: ProfileRuntime) -> list[int]:
     table = make_table(make_node("a"))
-    return runtime.scoring.run_scores(CycleState(), make_pod(), table, ALL).tolist()
+    found: list[int] = runtime.scoring.run_scores(CycleState(), make_pod(), table, ALL).tolist()
+    return found
 
 
 def test_default_profile_runs_in_the_order_of_kube_scheduler() -> None:
@@ -99,8 +100,9 @@ def test_default_profile_runs_in_the_order_of_kube_scheduler() -> None:
 def test_a_plugin_is_made_once_and_serves_all_its_points() -> None:
     runtime = make_runtime("NodeAffinity")
 
-    (from_filter,), ((from_score, _),) = runtime.filtering.filters, runtime.scoring.scores
-    assert from_filter is from_score is runtime.plugins["NodeAffinity"]
+    made = runtime.plugins["NodeAffinity"]
+    assert [plugin is made for plugin in runtime.filtering.filters] == [True]
+    assert [plugin is made for plugin, _ in runtime.scoring.scores] == [True]
 
 
 def test_only_enabled_plugins_are_made() -> None:

@@ -24,7 +24,7 @@ from bayplan.framework import (
 from bayplan.framework.interface import Scope
 from bayplan.framework.status import pending
 from bayplan.runtime import PluginRunError, Scoring
-from bayplan.table import ALL, Ints
+from bayplan.table import ALL, Ints, NodeTable, Rows
 from bayplan.testing.builders import make_node, make_pod, make_table
 
 pytestmark = pytest.mark.usefixtures("plugins_are_in_tree")
@@ -34,7 +34,9 @@ BOOM = RuntimeError("boom")
 SCOPES = [CLUSTER, NODE_ROW, NODE_OBJECT]
 
 
-def pre_score(name: str, said: Any, called: list[str] | None = None) -> PreScorePlugin:
+def pre_score(
+    name: str, said: Status | Exception, called: list[str] | None = None
+) -> PreScorePlugin:
     class Said(PreScorePlugin):
         def pre_score(self, state: CycleState, pod: Pod, table: Any, rows: Any) -> Status:
             if called is not None:
@@ -50,27 +52,27 @@ def pre_score(name: str, said: Any, called: list[str] | None = None) -> PreScore
 def score(
     name: str, given: list[int] | Exception, scope: Scope = CLUSTER, by_node: bool = False
 ) -> ScorePlugin:
-    class Rows(ScorePlugin):
-        def score_rows(self, state: CycleState, pod: Pod, table: Any, rows: Any) -> Ints:
+    class ByRows(ScorePlugin):
+        def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
             if isinstance(given, Exception):
                 raise given
-            return np.array(given, dtype=np.int64)[rows]
+            return np.array(given, dtype=np.int64)[table.numbers(rows)]
 
-    class Node(ScorePlugin):
+    class ByNode(ScorePlugin):
         def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
             if isinstance(given, Exception):
                 raise given
             return given[node.row]
 
-    made = Node if by_node else Rows
+    made = ByNode if by_node else ByRows
     made.name, made.scope = name, scope
     return made()
 
 
 def normalized(name: str, given: list[int], result: list[int] | Exception, scope: Scope) -> Any:
     class Normalized(ScorePlugin):
-        def score_rows(self, state: CycleState, pod: Pod, table: Any, rows: Any) -> Ints:
-            return np.array(given, dtype=np.int64)[rows]
+        def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+            return np.array(given, dtype=np.int64)[table.numbers(rows)]
 
         def normalize(self, scores: Ints) -> Ints:
             if isinstance(result, Exception):
@@ -83,7 +85,8 @@ def normalized(name: str, given: list[int], result: list[int] | Exception, scope
 
 
 def totals(scoring: Scoring, rows: Any = ALL, state: CycleState | None = None) -> list[int]:
-    return scoring.run_scores(state or CycleState(), make_pod(), TABLE, rows).tolist()
+    found: list[int] = scoring.run_scores(state or CycleState(), make_pod(), TABLE, rows).tolist()
+    return found
 
 
 def test_pre_score_runs_in_order_and_skip_leaves_the_plugin_out() -> None:
@@ -217,11 +220,11 @@ def test_normalising_may_ask_which_nodes_the_scores_belong_to(
     scope: Scope, given: list[int]
 ) -> None:
     class ByRow(ScorePlugin):
-        def score_rows(self, state: CycleState, pod: Pod, table: Any, rows: Any) -> Ints:
-            return np.array(given, dtype=np.int64)[rows]
+        def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+            return np.array(given, dtype=np.int64)[table.numbers(rows)]
 
         def normalize_rows(
-            self, state: CycleState, pod: Pod, table: Any, rows: Any, scores: Ints
+            self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, scores: Ints
         ) -> Ints:
             assert scores.tolist() == [given[row] for row in table.numbers(rows)]
             return table.numbers(rows) * 10
