@@ -4,7 +4,7 @@ import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.errors import ApiError, ConflictError
-from bayplan.framework import SUCCESS, Code, CycleState
+from bayplan.framework import SUCCESS, Code, CycleState, Status
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.testing.builders import RecordingClient, make_handle, make_pod
 
@@ -41,6 +41,7 @@ def test_a_refusal_of_the_cluster_is_an_error_status(error: ApiError) -> None:
 
     status = DefaultBinder.from_args(None, handle).bind(CycleState(), make_pod("p"), "a")
 
+    assert isinstance(status, Status)
     assert status.code is Code.Error
     assert status.error is error
     assert status.message == str(error)

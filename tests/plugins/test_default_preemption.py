@@ -19,7 +19,6 @@ from bayplan.framework import (
     Handle,
     NodeInfo,
     PostFilterResult,
-    PreFilterPlugin,
     Status,
     failure,
 )
@@ -30,7 +29,6 @@ from bayplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from bayplan.plugins.node_ports import NodePorts
 from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit
 from bayplan.plugins.taint_toleration import TaintToleration
-from bayplan.runtime.filter_plugins import Filtering
 from bayplan.table import ALL, NodeTable
 from bayplan.testing.builders import (
     make_handle,
@@ -39,6 +37,7 @@ from bayplan.testing.builders import (
     make_pod,
     make_table,
 )
+from tests.plugins.preemption import equip
 
 PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 NEW_YEAR = "2024-01-01T00:00:00Z"
@@ -78,14 +77,9 @@ def preempt(
 ) -> Outcome:
     """Let `pod` fit nowhere in `table`, and preempt."""
     handle = make_handle(table, objects, nominated=nominated)
-    filters = [TaintToleration(), NodePorts(), NodeResourcesFit(), InterPodAffinity(), *more]
-    for made in filters:
-        made.handle = handle
-    prepared = [made for made in filters if isinstance(made, PreFilterPlugin)]
-    filtering = Filtering(prepared, filters, (), handle.nominator)
-    handle.filters = filtering
     preemption = plugin or DefaultPreemption()
-    preemption.handle = handle
+    filters = TaintToleration(), NodePorts(), NodeResourcesFit(), InterPodAffinity()
+    filtering = equip(preemption, handle, [*filters, *more])
     state, diagnosis = CycleState(), Diagnosis(table, node_count=table.node_count)
     assert filtering.run_pre_filters(state, pod, table).status.is_success
     filtering.diagnose(state, pod, table, ALL, diagnosis)

@@ -253,9 +253,10 @@ SLOW = make_device(
 def say(made: DeviceWorld, kind: str) -> None:
     """Report of a driver about the device, once the claim has it."""
     claim = made.claim("c")
-    said = {"driver": "gpu.example.com", "pool": "a", "device": "d0"}
     condition = {"type": kind, "status": "True", "reason": "Why", "message": "because"}
-    told = AllocatedDeviceStatus(**said, conditions=(condition,))
+    told = AllocatedDeviceStatus(
+        driver="gpu.example.com", pool="a", device="d0", conditions=(condition,)
+    )
     made.cluster.update(replace(claim, status=replace(claim.status, devices=(told,))))
 
 

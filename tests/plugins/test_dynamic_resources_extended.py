@@ -6,6 +6,7 @@ import pytest
 
 from bayplan.amounts.domain_rules import NO_DOMAIN_RULES
 from bayplan.api.dra import EXTENDED_RESOURCE_CLAIM
+from bayplan.api.pod import Pod
 from bayplan.errors import ApiError
 from bayplan.framework import SKIP, SUCCESS, Code, CycleState
 from bayplan.framework.devices import DeviceClasses
@@ -24,6 +25,7 @@ from bayplan.testing.devices import (
     make_slice,
 )
 from tests.rig.device_world import DeviceWorld, devices_of
+from tests.rig.objects import stored
 
 GPU = "example.com/gpu"
 OTHER = "example.com/other"
@@ -81,9 +83,10 @@ def test_devices_are_claimed_when_the_pod_is_bound() -> None:
     assert claim.is_made_for(pod)
     assert claim.is_reserved_for(pod)
     assert devices_of(claim) == ["container-0-request-0=a/d0", "container-0-request-0=a/d1"]
-    said = made.cluster.get("Pod", "default", "pod").status.extended_resource_claim_status
+    said = stored(made.cluster, Pod, "pod").status.extended_resource_claim_status
+    assert said is not None
     assert said.resource_claim_name == claim.name
-    (mapping,) = said.request_mappings
+    (mapping,) = said.request_mappings or ()
     assert mapping.container_name == "container-0"
     assert (mapping.resource_name, mapping.request_name) == (GPU, "container-0-request-0")
     assert made.plugin.handle.metrics.claim_creates.read() == {("success",): 1}

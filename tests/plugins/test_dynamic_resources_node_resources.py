@@ -117,7 +117,7 @@ def test_a_share_counts_with_what_it_consumes_times_the_multiplier() -> None:
     scene.add(user("d", name="next"))
     scene.advance()
     assert scene.pod("next").node_name == ""
-    assert "Insufficient memory" in scene.ended[-1].status.message
+    assert "Insufficient memory" in scene.ended[-1].message
 
 
 def refusal(*objects: Any, **options: Any) -> Status:

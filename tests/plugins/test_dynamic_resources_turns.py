@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bayplan.framework import SUCCESS, Status
-from bayplan.framework.turns import Turns
+from bayplan.framework.turns import Turn, Turns
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.testing.builders import make_node
 from bayplan.testing.devices import claiming, make_claim, make_class, make_slice
@@ -51,7 +51,7 @@ def test_pods_that_share_a_claim_cause_no_conflicts() -> None:
     made, answers = begin(PODS)
 
     async def all_of_them() -> list[Status]:
-        return await asyncio.gather(*answers)
+        return list(await asyncio.gather(*answers))
 
     assert asyncio.run(all_of_them()) == [SUCCESS] * PODS
     assert users(made) == [f"pod-{i}" for i in range(PODS)]
@@ -74,16 +74,20 @@ def test_a_pod_that_gives_up_holds_up_no_other() -> None:
     assert users(made) == ["pod-0", "pod-2"]
 
 
+def due(*turns: Turn) -> list[bool]:
+    return [turn.is_due for turn in turns]
+
+
 def test_the_line_is_in_order_and_ends() -> None:
     turns = Turns()
     first, second, third = turns.join("c"), turns.join("c"), turns.join("c")
     other = turns.join("d")
-    assert [turn.is_due for turn in (first, second, third, other)] == [True, False, False, True]
+    assert due(first, second, third, other) == [True, False, False, True]
 
     turns.leave("c", second)
-    assert not third.is_due
+    assert due(first, third) == [True, False]
     turns.leave("c", first)
-    assert third.is_due
+    assert due(third) == [True]
     turns.leave("c", third)
 
     assert turns.join("c").is_due

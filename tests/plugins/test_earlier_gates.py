@@ -73,7 +73,7 @@ def test_a_pod_that_fits_nowhere_says_that_the_plugin_is_off() -> None:
 
 
 def test_the_plugin_is_a_default_with_the_gate_only() -> None:
-    def names(*off: str) -> set[str]:
+    def names(*off: str) -> frozenset[str]:
         return default_plugins(gates(*off)).names()
 
     assert names() - names(*DEVICES) == {"DynamicResources"}

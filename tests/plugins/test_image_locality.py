@@ -26,7 +26,8 @@ def scores(pod: Pod, table: NodeTable) -> list[int]:
     check_rows_agree(plugin, pod, table)
     found = plugin.score_rows(CycleState(), pod, table, ALL)
     assert plugin.normalize(found) is found  # scores are final
-    return found.tolist()
+    points: list[int] = found.tolist()
+    return points
 
 
 def containers(count: int) -> Pod:

@@ -370,7 +370,8 @@ def scored(plugin: InterPodAffinity, pod: Pod, *others: Pod) -> list[int] | None
     table, state = make_writer(NODES, others).table, CycleState()
     if plugin.pre_score(state, pod, table, ALL) == SKIP:
         return None
-    return plugin.score_rows(state, pod, table, ALL).tolist()
+    points: list[int] = plugin.score_rows(state, pod, table, ALL).tolist()
+    return points
 
 
 WEB = affine_pod("p", labels={"app": "web"})

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bayplan.api.pod import Pod
 from bayplan.framework import SKIP, SUCCESS, CycleState, unschedulable
 from bayplan.plugins.node_ports import REASON, NodePorts
 from bayplan.table import ALL
@@ -61,7 +62,7 @@ def init_container(**fields: str) -> dict[str, object]:
         ),
     ],
 )
-def test_pre_filter_skips_pods_without_host_ports(pod: object, skips: bool) -> None:
+def test_pre_filter_skips_pods_without_host_ports(pod: Pod, skips: bool) -> None:
     status = NodePorts().pre_filter(CycleState(), pod, make_table())
 
     assert status == (SKIP if skips else SUCCESS)

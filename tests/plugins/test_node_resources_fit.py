@@ -18,7 +18,7 @@ GPU, NIC, PAGES = "example.com/gpu", "other.org/nic", "hugepages-2Mi"
 def judged(pod: Pod, *others: Pod, plugin: NodeResourcesFit | None = None, **node: Any) -> Status:
     """The status of a node with 4 cpu, 8Gi of memory, storage and devices."""
     given = {"cpu": "4", "memory": "8Gi", "pods": 3, **node}
-    extended = {"ephemeral-storage": "10Gi", GPU: 2, NIC: 1, PAGES: "4Mi"}
+    extended: dict[str, int | str] = {"ephemeral-storage": "10Gi", GPU: 2, NIC: 1, PAGES: "4Mi"}
     table = make_table(make_node("a", extended=extended, **given), pods=others)
     fit, state = plugin or NodeResourcesFit(), CycleState()
     fit.handle = make_handle()

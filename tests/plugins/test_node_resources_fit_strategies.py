@@ -1,5 +1,7 @@
 """NodeResourcesFit, Score: the three strategies."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -56,10 +58,11 @@ def scores(plugin: NodeResourcesFit, pod: Pod, table: NodeTable) -> list[int]:
     check_rows_agree(plugin, pod, table, state)
     found = plugin.score_rows(state, pod, table, ALL)
     assert plugin.normalize(found) is found  # scores are final
-    return found.tolist()
+    points: list[int] = found.tolist()
+    return points
 
 
-def one_node(*pods: Pod, **node: object) -> NodeTable:
+def one_node(*pods: Pod, **node: Any) -> NodeTable:
     given = {"cpu": "4", "memory": "8192Mi", **node}
     return make_table(make_node("a", **given), pods=pods)
 
@@ -238,9 +241,11 @@ def test_floats_and_integers_give_the_same_points(
 ) -> None:
     nodes, pods = [], []
     for i, (capacity, more) in enumerate(offered):
-        nodes.append(make_node(f"n{i}", cpu=f"{capacity}m", memory=capacity))
+        nodes.append(make_node(f"n{i}", cpu=f"{capacity}m", memory=str(capacity)))
         used = more.draw(st.integers(0, capacity))
-        pods.append(make_pod(f"q{i}", node_name=f"n{i}", cpu=f"{used}m", memory=capacity - used))
+        pods.append(
+            make_pod(f"q{i}", node_name=f"n{i}", cpu=f"{used}m", memory=str(capacity - used))
+        )
     table = make_table(*nodes, pods=pods)
     counted = [("cpu", asked, data.draw(st.integers(1, 100))), ("memory", asked // 2, 1)]
 
@@ -266,13 +271,15 @@ def exact_points(
 
 
 @pytest.mark.parametrize(
-    "odd",
+    "memory",
     [
-        pytest.param({"memory": 0}, id="a node without memory"),
-        pytest.param({"memory": MAX_EXACT}, id="a node with more than floats can tell apart"),
+        pytest.param("0", id="a node without memory"),
+        pytest.param(str(MAX_EXACT), id="a node with more than floats can tell apart"),
     ],
 )
-def test_integers_step_in_where_floats_will_not_do(odd: dict[str, int]) -> None:
-    table = make_table(make_node("a", cpu="4", memory="8Gi"), make_node("b", cpu="4", **odd))
+def test_integers_step_in_where_floats_will_not_do(memory: str) -> None:
+    table = make_table(
+        make_node("a", cpu="4", memory="8Gi"), make_node("b", cpu="4", memory=memory)
+    )
 
     assert scores(fit(), ASKS, table)[0] == scores(fit(), ASKS, one_node())[0]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bayplan.amounts import kernel, removing
 from bayplan.api.pod import Pod
 from bayplan.cache import Cache
-from bayplan.framework import CycleState, Handle, PreFilterPlugin
+from bayplan.framework import CycleState, Handle
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.plugins.default_preemption.plugin import DefaultPreemption
 from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit
@@ -27,6 +27,7 @@ from bayplan.testing.builders import (
     make_object,
     make_pod,
 )
+from tests.plugins.preemption import equip
 from tests.rig.random_examples import examples
 
 NODE_COUNT = 5
@@ -69,14 +70,8 @@ class World:
             client=RecordingClient(),
             nominator=self.nominator,
         )
-        filters = [TaintToleration(), NodeResourcesFit()]
-        for made in filters:
-            made.handle = handle
-        prepared = [made for made in filters if isinstance(made, PreFilterPlugin)]
-        handle.filters = filtering = Filtering(prepared, filters, (), self.nominator)
         plugin = DefaultPreemption(min_percentage=100, min_absolute=100)
-        plugin.handle = handle
-        return filtering, plugin
+        return equip(plugin, handle, [TaintToleration(), NodeResourcesFit()]), plugin
 
     def apply(self, step: tuple[str, int, int, int]) -> None:
         what, number, variant, place = step

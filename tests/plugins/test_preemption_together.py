@@ -17,7 +17,6 @@ from bayplan.framework import (
     CycleState,
     FilterPlugin,
     NodeInfo,
-    PreFilterPlugin,
     Status,
     unschedulable,
 )
@@ -28,6 +27,7 @@ from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.runtime.filter_plugins import Filtering
 from bayplan.table import ALL, NodeTable
 from bayplan.testing.builders import make_handle, make_node, make_object, make_pod, make_table
+from tests.plugins.preemption import equip
 from tests.rig.random_examples import examples
 
 PRIORITIES = st.sampled_from([-5, 0, 0, 10, 50, 100])
@@ -87,14 +87,8 @@ def preempt(case: tuple[NodeTable, list[Any], dict[str, list[Pod]], Pod], togeth
     """The decision; None when the pod fits somewhere."""
     table, budgets, rivals, pod = case
     handle = make_handle(table, budgets, nominated={name: list(p) for name, p in rivals.items()})
-    filters = [TaintToleration(), NodeResourcesFit()]
-    for made in filters:
-        made.handle = handle
-    prepared = [made for made in filters if isinstance(made, PreFilterPlugin)]
-    filtering = Filtering(prepared, filters, (), handle.nominator)
-    handle.filters = filtering
     plugin = DefaultPreemption(min_percentage=100, min_absolute=100)
-    plugin.handle = handle
+    filtering = equip(plugin, handle, [TaintToleration(), NodeResourcesFit()])
     with patch.object(filtering, "demands", filtering.demands if together else lambda *_: None):
         state, diagnosis = CycleState(), Diagnosis(table, node_count=table.node_count)
         filtering.run_pre_filters(state, pod, table)

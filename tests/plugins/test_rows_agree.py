@@ -54,7 +54,9 @@ images = st.sampled_from(["app:v1", "nginx", "registry:5000/db"])
 ports = st.sampled_from([80, "80/UDP", "10.0.0.1:80", "10.0.0.2:80", 81])
 labels = st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from(["db", "web"]))
 numbers = st.sampled_from(["2", "10", "many"])
-extended = st.fixed_dictionaries({}, optional={GPU: st.integers(0, 3), STORAGE: st.just("4Gi")})
+extended: st.SearchStrategy[dict[str, int | str]] = st.fixed_dictionaries(
+    {}, optional={GPU: st.integers(0, 3), STORAGE: st.just("4Gi")}
+)
 
 
 def lists(elements: st.SearchStrategy[Any], most: int = 2) -> st.SearchStrategy[list[Any]]:

@@ -4,47 +4,26 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.pod import Pod
-from bayplan.framework import SKIP, SUCCESS, Code, CycleState, Status, Verdict
+from bayplan.framework import SKIP, SUCCESS, Code, CycleState, Status
 from bayplan.plugins.volume_binding.plugin import (
     REASON_BIND_CONFLICT,
     REASON_NODE_CONFLICT,
     REASON_VOLUME_MISSING,
     VolumeBinding,
 )
-from bayplan.table import ALL, NodeTable
+from bayplan.table import ALL
 from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
 from bayplan.testing.conformance import check_conformance
 from bayplan.testing.storage import (
-    claim_volume,
     ephemeral_volume,
     make_claim,
     make_csi_node,
     make_storage_class,
     make_volume,
 )
+from tests.plugins.volume_binding_world import CSI, TABLE, ZONE, judge, make_plugin, using
 
-CSI = "csi.example.com"
-ZONE = "topology.kubernetes.io/zone"
-TABLE = make_table(make_node("a", zone="z1"), make_node("b", zone="z2"), make_node("c"))
 ABC = [True, True, True]
-
-
-def using(*claims: str, name: str = "p", **fields: Any) -> Pod:
-    return make_pod(name, spec={"volumes": [claim_volume(claim) for claim in claims]}, **fields)
-
-
-def make_plugin(*objects: Any, table: NodeTable = TABLE, **options: Any) -> VolumeBinding:
-    return VolumeBinding.from_args(None, make_handle(table, objects, **options))
-
-
-def judge(pod: Pod, *objects: Any, table: NodeTable = TABLE) -> Verdict:
-    plugin, state = make_plugin(*objects, table=table), CycleState()
-    assert plugin.pre_filter(state, pod, table) == SUCCESS
-    verdict = plugin.filter_rows(state, pod, table, ALL)
-    for node in table.nodes_at(ALL):
-        assert plugin.filter_node(state, pod, node) == verdict.status(node.row)
-    return verdict
 
 
 # PreFilter

@@ -6,40 +6,21 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
+from bayplan.api.meta import KubeObject
+from bayplan.api.pod import Pod
+from bayplan.api.storage import (
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.errors import ApiError, ConflictError
 from bayplan.framework import SUCCESS, Code
-from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.testing.storage import make_claim, make_storage_class, make_volume
-from tests.rig.storage_world import CLAIM, VOLUME, StorageWorld
-
-CSI = "csi.example.com"
-
-
-class World(StorageWorld):
-    """The plugin under test over a cluster."""
-
-    def __init__(self, *objects: Any, timeout_s: int = 10) -> None:
-        super().__init__(VolumeBinding(timeout_s), *objects)
-
-    @property
-    def assumed(self) -> int:
-        """Number of reserved volumes and claims."""
-        facts = self.plugin._current_facts()
-        return len(facts.claims) + len(facts.volumes)
-
-
-def static_world(**options: Any) -> World:
-    """One volume for two claims."""
-    return World(
-        make_claim("c"), make_claim("d"), make_volume("v"), make_storage_class(), **options
-    )
-
-
-def dynamic_world(**options: Any) -> World:
-    """Volumes are made as requested."""
-    return World(make_claim("c"), make_storage_class(provisioner=CSI), **options)
+from tests.plugins.volume_binding_world import CSI, World, dynamic_world, static_world
+from tests.rig.objects import stored
+from tests.rig.storage_world import CLAIM, VOLUME
 
 
 def test_a_volume_is_written_and_awaited() -> None:
@@ -165,23 +146,31 @@ def test_the_claim_is_bound_to_another_volume_meanwhile() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "expected"),
+    ("kind", "namespace", "name", "expected"),
     [
         pytest.param(
-            VOLUME, "v", 'failed to check binding: persistentvolumes "v" not found', id="volume"
+            PersistentVolume,
+            "",
+            "v",
+            'failed to check binding: persistentvolumes "v" not found',
+            id="volume",
         ),
         pytest.param(
-            CLAIM,
+            PersistentVolumeClaim,
+            "default",
             "c",
             'failed to check binding: persistentvolumeclaims "default/c" not found',
             id="claim",
         ),
     ],
 )
-def test_the_volume_or_the_claim_is_deleted_meanwhile(kind: str, name: str, expected: str) -> None:
+def test_the_volume_or_the_claim_is_deleted_meanwhile(
+    kind: type[KubeObject], namespace: str, name: str, expected: str
+) -> None:
     world = static_world()
-    namespace = "default" if kind == CLAIM else ""
-    world.each_second = lambda now: world.cluster.delete(world.cluster.get(kind, namespace, name))
+    world.each_second = lambda now: world.cluster.delete(
+        stored(world.cluster, kind, name, namespace)
+    )
 
     assert fail_with(world, "c") == f"binding volumes: {expected}"
 
@@ -189,7 +178,7 @@ def test_the_volume_or_the_claim_is_deleted_meanwhile(kind: str, name: str, expe
 def test_the_pod_is_deleted_while_pre_bind_waits() -> None:
     world = static_world()
     world.each_second = lambda now: (
-        world.cluster.delete(world.cluster.get("Pod", "default", "p")) if now == 2 else None
+        world.cluster.delete(stored(world.cluster, Pod, "p")) if now == 2 else None
     )
 
     expected = 'binding volumes: pod does not exist any more: pod "p" not found'

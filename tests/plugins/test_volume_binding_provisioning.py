@@ -4,46 +4,25 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.pod import Pod
-from bayplan.framework import SUCCESS, CycleState, Verdict
+from bayplan.framework import SUCCESS, CycleState
 from bayplan.plugins.volume_binding.plugin import (
     REASON_BIND_CONFLICT,
     REASON_NODE_CONFLICT,
     REASON_NOT_ENOUGH_SPACE,
     VolumeBinding,
 )
-from bayplan.table import ALL, NodeTable
-from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
+from bayplan.table import ALL
+from bayplan.testing.builders import make_handle
 from bayplan.testing.storage import (
-    claim_volume,
     make_capacity,
     make_claim,
     make_csi_driver,
     make_storage_class,
     make_volume,
 )
+from tests.plugins.volume_binding_world import CSI, TABLE, ZONE, judge, using
 
-CSI = "csi.example.com"
-ZONE = "topology.kubernetes.io/zone"
-TABLE = make_table(make_node("a", zone="z1"), make_node("b", zone="z2"), make_node("c"))
 ABC = [True, True, True]
-
-
-def using(*claims: str, name: str = "p", **fields: Any) -> Pod:
-    return make_pod(name, spec={"volumes": [claim_volume(claim) for claim in claims]}, **fields)
-
-
-def make_plugin(*objects: Any, table: NodeTable = TABLE, **options: Any) -> VolumeBinding:
-    return VolumeBinding.from_args(None, make_handle(table, objects, **options))
-
-
-def judge(pod: Pod, *objects: Any, table: NodeTable = TABLE) -> Verdict:
-    plugin, state = make_plugin(*objects, table=table), CycleState()
-    assert plugin.pre_filter(state, pod, table) == SUCCESS
-    verdict = plugin.filter_rows(state, pod, table, ALL)
-    for node in table.nodes_at(ALL):
-        assert plugin.filter_node(state, pod, node) == verdict.status(node.row)
-    return verdict
 
 
 @pytest.mark.parametrize(

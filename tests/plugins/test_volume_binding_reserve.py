@@ -1,7 +1,5 @@
 """VolumeBinding at Reserve and Unreserve: assumptions, and their removal in every case."""
 
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,39 +7,11 @@ from hypothesis import strategies as st
 from bayplan.errors import ConflictError
 from bayplan.framework import SKIP, SUCCESS, Code, CycleState
 from bayplan.plugins.volume_binding.assumed import AssumedObjects, OutOfSyncError
-from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.table import ALL
 from bayplan.testing.builders import make_pod
 from bayplan.testing.storage import make_claim, make_storage_class, make_volume
-from tests.rig.storage_world import VOLUME, StorageWorld
-
-CSI = "csi.example.com"
-
-
-class World(StorageWorld):
-    """The plugin under test over a cluster."""
-
-    def __init__(self, *objects: Any, timeout_s: int = 10) -> None:
-        super().__init__(VolumeBinding(timeout_s), *objects)
-
-    @property
-    def assumed(self) -> int:
-        """Number of reserved volumes and claims."""
-        facts = self.plugin._current_facts()
-        return len(facts.claims) + len(facts.volumes)
-
-
-def static_world(**options: Any) -> World:
-    """One volume for two claims."""
-    return World(
-        make_claim("c"), make_claim("d"), make_volume("v"), make_storage_class(), **options
-    )
-
-
-def dynamic_world(**options: Any) -> World:
-    """Volumes are made as requested."""
-    return World(make_claim("c"), make_storage_class(provisioner=CSI), **options)
-
+from tests.plugins.volume_binding_world import CSI, World, dynamic_world, static_world
+from tests.rig.storage_world import VOLUME
 
 # Reserve and Unreserve
 

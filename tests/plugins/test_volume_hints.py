@@ -207,7 +207,11 @@ def storage_class(mode: str | None = None, *zones: str, **fields: Any) -> Any:
     topologies = (
         [{"matchLabelExpressions": [{"key": "zone", "values": list(zones)}]}] if zones else []
     )
-    given = {"provisioner": "p", "volumeBindingMode": mode, "allowedTopologies": topologies}
+    given: dict[str, Any] = {
+        "provisioner": "p",
+        "volumeBindingMode": mode,
+        "allowedTopologies": topologies,
+    }
     return make_object("StorageClass", "fast", **given, **fields)
 
 
@@ -281,7 +285,11 @@ def test_binding_after_driver_change(
 
 
 def capacity(total: str | None, largest: str | None = None) -> Any:
-    fields = {"storageClassName": "fast", "capacity": total, "maximumVolumeSize": largest}
+    fields: dict[str, Any] = {
+        "storageClassName": "fast",
+        "capacity": total,
+        "maximumVolumeSize": largest,
+    }
     return make_object("CSIStorageCapacity", "c", namespace="default", **fields)
 
 

@@ -38,7 +38,7 @@ class StorageWorld:
         self.table = make_table(make_node("a", zone="z1"), make_node("b", zone="z2"))
         self.failures: list[Exception | None] = []
         self.written: list[tuple[str, str]] = []
-        self.each_second: Callable[[float], None] = lambda now: None
+        self.each_second: Callable[[float], object] = lambda now: None
         handle = Handle(
             self.table,
             clock=self.clock,

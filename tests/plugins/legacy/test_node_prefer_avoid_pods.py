@@ -67,7 +67,8 @@ def test_nodes_that_change_are_read_again() -> None:
     pod = owned("ReplicaSet", "2")
 
     def scores() -> list[int]:
-        return plugin.score_rows(CycleState(), pod, writer.table, ALL).tolist()
+        points: list[int] = plugin.score_rows(CycleState(), pod, writer.table, ALL).tolist()
+        return points
 
     writer.set_node(make_node("a"))
     writer.set_node(make_node("b"))

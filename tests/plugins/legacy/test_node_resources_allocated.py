@@ -56,7 +56,8 @@ PLUGINS: dict[type, type[AllocationScorer]] = {
 
 def scores(args: Any, pod: Pod, table: NodeTable) -> list[int]:
     plugin = PLUGINS[type(args)].from_args(args, make_handle(table))
-    return plugin.score_rows(CycleState(), pod, table, ALL).tolist()
+    points: list[int] = plugin.score_rows(CycleState(), pod, table, ALL).tolist()
+    return points
 
 
 HALF_FULL = make_table(

@@ -79,7 +79,8 @@ def replica_set(selector: dict[str, Any]) -> Any:
 def controlled(**fields: Any) -> Pod:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "controller": True}
     metadata = {"labels": APP, "ownerReferences": [owner], "namespace": "default"}
-    return make_object("Pod", "p", metadata=metadata, spec={}, **fields)
+    pod: Pod = make_object("Pod", "p", metadata=metadata, spec={}, **fields)
+    return pod
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,8 @@ def test_a_new_service_is_seen() -> None:
     def counts() -> list[int]:
         state = CycleState()
         plugin.pre_score(state, pod, table, ALL)
-        return plugin.score_rows(state, pod, table, ALL).tolist()
+        points: list[int] = plugin.score_rows(state, pod, table, ALL).tolist()
+        return points
 
     assert counts() == [0]
     assert isinstance(handle.lister, ObjectLister)
