@@ -1,23 +1,36 @@
 """Connections: strangers cost little, slow ones end, and a token comes before a body."""
 
+import asyncio
 import logging
+import math
 import socket
-import time
 import tracemalloc
+from functools import partial
 
 import pytest
 
+from bayplan.apiserver import ApiServer
 from bayplan.apiserver.web import http_server
-from bayplan.apiserver.web.http_requests import MAX_BODY
+from bayplan.apiserver.web.http_requests import MAX_BODY, MalformedRequestError, WholeRequest
+from bayplan.apiserver.web.http_server import (
+    BATCH,
+    HEAD_S,
+    REQUEST_S,
+    Crowd,
+    HttpResponse,
+    ServedConnection,
+)
 from tests.rig.api_server import PODS, ServerInThread, api_server
 from tests.rig.trees import pod_tree
 
 from .rig import SECRET
-from .wire import WAIT_S, connected, exchange, read_all, statuses
+from .wire import WAIT_S, connected, connections, exchange, read_all, statuses, until
 
 HOST = b"Host: localhost\r\n"
 TOKEN = f"Authorization: Bearer {SECRET}\r\n".encode()
 POST = b"POST " + PODS.encode() + b" HTTP/1.1\r\n" + HOST
+BODY = POST + b"Content-Length: 9\r\n\r\n"
+CHUNKS = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 def test_upgrades_that_are_sent_together_are_read_in_a_loop(
@@ -62,7 +75,7 @@ def test_a_chunked_body_of_a_stranger_is_not_read() -> None:
 def test_a_small_body_that_comes_later_is_read() -> None:
     with api_server(token=SECRET) as api, connected(api) as connection:
         connection.sendall(POST + TOKEN + b"Connection: close\r\nContent-Length: 2\r\n\r\n")
-        time.sleep(0.05)
+        until(api, lambda server: [one for one in connections(server) if one._reader.pending])
         connection.sendall(b"{}")
 
         assert statuses(read_all(connection)) == [422]
@@ -107,43 +120,65 @@ def test_held_bytes_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
             connection.sendall(part + body[:1000])
             connection.sendall(body[1000:])
             assert statuses(read_all(connection)) == [429]
-        deadline = time.monotonic() + WAIT_S
-        while api.within(lambda server: server._http._crowd._held_bytes):
-            assert time.monotonic() < deadline
+        until(api, lambda server: not server._http._crowd._held_bytes)
 
 
 @pytest.mark.parametrize(
-    ("data", "status"),
+    ("data", "limit_s", "status"),
     [
-        pytest.param(b"", [], id="nothing"),
-        pytest.param(b"GET / HT", [408], id="a part of a line"),
-        pytest.param(b"GET / HTTP/1.1\r\nHost: local", [408], id="a part of a head"),
-        pytest.param(POST + b"Content-Length: 9\r\n\r\n{", [408], id="a part of a body"),
-        pytest.param(
-            POST + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n", [408], id="a part of its chunks"
-        ),
+        pytest.param(b"", HEAD_S, [], id="nothing"),
+        pytest.param(b"GET / HT", HEAD_S, [408], id="a part of a line"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: local", HEAD_S, [408], id="a part of a head"),
+        pytest.param(BODY + b"{", REQUEST_S, [408], id="a part of a body"),
+        pytest.param(CHUNKS + b"1\r\n{\r\n", REQUEST_S, [408], id="a part of its chunks"),
     ],
 )
 def test_what_does_not_arrive_ends(
-    monkeypatch: pytest.MonkeyPatch, data: bytes, status: list[int]
+    monkeypatch: pytest.MonkeyPatch, data: bytes, limit_s: float, status: list[int]
 ) -> None:
-    monkeypatch.setattr(http_server, "HEAD_S", 0.2)
-    monkeypatch.setattr(http_server, "REQUEST_S", 0.4)
-    monkeypatch.setattr(http_server, "SWEEP_S", 0.05)
-    monkeypatch.setattr(http_server, "LINGER_S", 0.05)
+    monkeypatch.setattr(http_server, "LINGER_S", 0)
+
+    def having_read(server: ApiServer) -> list[ServedConnection]:
+        return [
+            one for one in connections(server) if not data or one._reader.is_within or one._unread
+        ]
+
+    def check_after(seconds: float) -> int:
+        """Check the connection as if that time had passed since its beginning; return the number of open ones."""
+
+        def check(server: ApiServer) -> int:
+            for one in connections(server):
+                assert one._since_s is not None
+                one.check_time(one._since_s + seconds)
+            return sum(
+                not one._is_given_up and not one._transport.is_closing()
+                for one in connections(server)
+            )
+
+        return api.within(check)
+
     with api_server() as api, connected(api) as connection:
         connection.sendall(data)
+        until(api, having_read)
 
+        assert check_after(limit_s - 1) == 1
+        assert check_after(limit_s) == 0
         assert statuses(read_all(connection)) == status
 
 
-def test_an_idle_client_and_a_watch_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("HEAD_S", 0.1), ("REQUEST_S", 0.1), ("SWEEP_S", 0.02)):
-        monkeypatch.setattr(http_server, name, seconds)
+def check_at_last(one: ServedConnection, server: ApiServer) -> None:
+    """Check a connection at the end of all times."""
+    one.check_time(math.inf)
+
+
+def test_an_idle_client_and_a_watch_may_wait() -> None:
     with api_server() as api, api.watch(PODS) as stream:
         assert api.get("/version").status == 200
-        time.sleep(0.5)
+        idle = set(api.within(connections))
+        for one in idle:
+            api.within(partial(check_at_last, one))
         assert api.get("/version").status == 200
+        assert set(api.within(connections)) == idle, "the same ones"
         api.make(PODS, pod_tree("a"))
         assert stream.seen(1) == [("ADDED", "a")]
 
@@ -171,17 +206,52 @@ def test_a_client_that_reads_no_answers_gets_no_more(api: ServerInThread) -> Non
     tracemalloc.start()
     with connected(api) as connection:
         connection.sendall(get * 300)
-        time.sleep(0.5)
+        until(api, lambda server: [one for one in connections(server) if one.is_paused])
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
 
     assert peak < 50 << 20
 
 
-def test_one_connection_does_not_keep_the_others_waiting(api: ServerInThread) -> None:
-    get = b"GET /version HTTP/1.1\r\n" + HOST + b"\r\n"
-    with connected(api) as greedy:
-        greedy.sendall(get * 3000)
-        began = time.monotonic()
-        assert api.get("/version").status == 200
-        assert time.monotonic() - began < 2
+class Answering:
+    """Answers each request at once, and notes from which connection it is."""
+
+    def __init__(self) -> None:
+        self.answered: list[ServedConnection] = []
+
+    def handle(self, request: WholeRequest, connection: ServedConnection) -> None:
+        self.answered.append(connection)
+        connection.respond(HttpResponse(b"", 200, {}))
+
+    def admit(self, request: WholeRequest) -> HttpResponse | None:
+        return None
+
+    def refuse(self, error: MalformedRequestError) -> HttpResponse:
+        raise error
+
+
+class Discarding(asyncio.Transport):
+    """A transport whose client reads everything at once."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        pass
+
+
+def test_one_connection_does_not_keep_the_others_waiting() -> None:
+    get, count = b"GET /version HTTP/1.1\r\n" + HOST + b"\r\n", 300
+
+    async def serve() -> list[str]:
+        handler, crowd = Answering(), Crowd()
+        greedy, other = ServedConnection(handler, crowd), ServedConnection(handler, crowd)
+        for connection in (greedy, other):
+            connection.connection_made(Discarding())
+        asyncio.get_running_loop().call_soon(other.data_received, get)
+        greedy.data_received(get * count)
+        while len(handler.answered) <= count:
+            await asyncio.sleep(0)
+        return ["greedy" if one is greedy else "other" for one in handler.answered]
+
+    order = asyncio.run(serve())
+
+    assert order.index("other") <= BATCH
+    assert order.count("greedy") == count

@@ -1,6 +1,6 @@
 """Single requests: none stops the server, whatever is in it."""
 
-import time
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bayplan.api.cel.device_expressions import CelError
-from bayplan.api.cel.object_rules import compile_rule
+from bayplan.api.cel.object_rules import TOO_COSTLY, compile_rule
 from bayplan.api.text.patterns import PatternError, compile_pattern
 from bayplan.apiserver.schema import json_patch as patches
 from bayplan.apiserver.schema.json_patch import MAX_DEPTH
@@ -23,7 +23,6 @@ from .rig import CORE
 MAPS = f"{CORE}/configmaps"
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-LIMIT_S = 2.0
 
 
 def define(api: ServerInThread, **spec: Any) -> None:
@@ -107,13 +106,13 @@ def test_bodies_have_as_many_levels_as_the_documentation_says(
 def test_copies_are_limited(api: ServerInThread) -> None:
     api.make(MAPS, {"metadata": {"name": "a"}, "data": {"x": "x" * 1000}})
     doubling = [{"op": "copy", "from": "", "path": f"/copy{i}"} for i in range(22)]
-    began = time.process_time()
 
     answer = api.patch(f"{MAPS}/a", doubling, "json")
 
     assert (answer.status, answer.tree["reason"]) == (422, "Invalid")
-    assert "exceeding the limit 3145728" in answer.tree["message"]
-    assert time.process_time() - began < LIMIT_S
+    copied = re.search(r"of copy is (\d+), exceeding the limit 3145728", answer.tree["message"])
+    assert copied is not None
+    assert int(copied[1]) < 2.5 * 3145728, "the first copy beyond the limit is the last"
 
 
 def test_operations_are_counted(api: ServerInThread) -> None:
@@ -139,15 +138,18 @@ def test_an_object_that_cannot_be_encoded_leaves_the_version_as_it_was() -> None
     assert (store.resource_version, heard) == (0, [None])
 
 
-EVIL = ["^(a+)+$", "(a|aa)+$", "^(([a-z])+.)+[A-Z]([a-z])+$", "(.*a){25}", "^(a?){30}a{30}$"]
-
-
-@pytest.mark.parametrize("pattern", EVIL)
-def test_patterns_take_linear_time(pattern: str) -> None:
-    began = time.process_time()
-    compile_pattern(pattern).search("a" * 50_000 + "!")
-
-    assert time.process_time() - began < LIMIT_S
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        ("^(a+)+$", False),
+        ("(a|aa)+$", False),
+        ("^(([a-z])+.)+[A-Z]([a-z])+$", False),
+        ("(.*a){25}", True),
+        ("^(a?){30}a{30}$", False),
+    ],
+)
+def test_patterns_on_which_backtracking_does_not_end(pattern: str, matches: bool) -> None:
+    assert bool(compile_pattern(pattern).search("a" * 50_000 + "!")) is matches
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=a)", "a{1001}", r"(a)\1", "((a{100}){100}){100}"])
@@ -175,32 +177,38 @@ def test_patterns_match_as_in_go(pattern: str, text: str, matches: bool) -> None
 
 def test_a_pattern_of_a_definition_does_not_stop_the_server(api: ServerInThread) -> None:
     define(api, type="object", properties={"name": {"type": "string", "pattern": "^(a+)+$"}})
-    began = time.process_time()
 
-    answer = api.post(WIDGETS, widget({"name": "a" * 40 + "!"}))
+    answer = api.post(WIDGETS, widget({"name": "a" * 1000 + "!"}))
 
     assert answer.status == 422
-    assert time.process_time() - began < LIMIT_S
 
 
 COSTLY = [
     ("self.all(x, self.all(y, x + y >= 0))", list(range(200))),
-    ("self.find('^(a+)+$') == ''", "a" * 40 + "!"),
     ("self.replace('a', self).replace('a', self) == ''", "a" * 3000),
     ("self.replace('a', 'aaaaaaaaaa')" + ".replace('a', 'aaaaaaaaaa')" * 9 + " == ''", "aaaa"),
     ("self.map(x, self[0]).join('') == ''", ["a" * 100_000] * 2000),
     ("sets.contains(self, self)", list(range(20_000))),
-    ("[true].exists(x, " * 20 + "x" + ")" * 20, 1),
 ]
 
 
 @pytest.mark.parametrize(("text", "value"), COSTLY, ids=[text[:40] for text, _ in COSTLY])
-def test_expressions_end(text: str, value: Any) -> None:
+def test_expressions_that_cost_too_much_are_refused(text: str, value: Any) -> None:
     pytest.importorskip("cel_expr_python")
-    began = time.process_time()
-    with suppress(CelError):
-        assert isinstance(compile_rule(text).evaluate(value), bool)
-    assert time.process_time() - began < LIMIT_S
+    with pytest.raises(CelError, match=TOO_COSTLY):
+        compile_rule(text).evaluate(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param("self.find('^(a+)+$') == ''", "a" * 1000 + "!", id="no backtracking"),
+        pytest.param("[true].exists(x, " * 20 + "x" + ")" * 20, 1, id="loops of one element"),
+    ],
+)
+def test_expressions_that_only_seem_costly_are_evaluated(text: str, value: Any) -> None:
+    pytest.importorskip("cel_expr_python")
+    assert compile_rule(text).evaluate(value) is True
 
 
 def test_the_budget_of_an_expression_is_the_clients_problem(api: ServerInThread) -> None:

@@ -1,9 +1,11 @@
 """Wire: bytes to a server on the loopback, and the answers."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from bayplan.apiserver import ApiServer
+from bayplan.apiserver.web.http_server import ServedConnection
 from tests.rig.api_server import ServerInThread
 
 WAIT_S = 10.0
@@ -13,6 +15,17 @@ WAIT_S = 10.0
 def connected(api: ServerInThread) -> Iterator[socket.socket]:
     with socket.create_connection(("127.0.0.1", api.server.port), WAIT_S) as connection:
         yield connection
+
+
+def until(api: ServerInThread, holds: Callable[[ApiServer], object]) -> None:
+    """Wait until something holds of the server; the time limit of a test ends a wait in vain."""
+    while not api.within(holds):
+        pass
+
+
+def connections(server: ApiServer) -> list[ServedConnection]:
+    """The open connections."""
+    return list(server._http._crowd.open)
 
 
 def read_all(connection: socket.socket) -> bytes:
