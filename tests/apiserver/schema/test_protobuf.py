@@ -63,6 +63,56 @@ METADATA = _message(1, _text(1, "web") + _message(11, _text(1, "app") + _text(2,
             {"spec": {"priority": -7}},
             id="a negative number",
         ),
+        pytest.param(
+            sent("v1", "Secret", _message(2, _text(1, "a") + _text(2, "b")) + _text(3, "Opaque")),
+            {"data": {"a": "Yg=="}, "type": "Opaque"},
+            id="bytes are base64",
+        ),
+        pytest.param(
+            sent("policy/v1", "PodDisruptionBudget", _message(2, _message(1, number(2, 3)))),
+            {"spec": {"minAvailable": 3}},
+            id="a number or a text, a number",
+        ),
+        pytest.param(
+            sent(
+                "policy/v1",
+                "PodDisruptionBudget",
+                _message(2, _message(3, number(1, 1) + _text(3, "30%"))),
+            ),
+            {"spec": {"maxUnavailable": "30%"}},
+            id="a number or a text, a text",
+        ),
+        pytest.param(
+            sent(
+                "v1", "Node", _message(3, _message(1, _text(1, "cpu") + _message(2, _text(1, "4"))))
+            ),
+            {"status": {"capacity": {"cpu": "4"}}},
+            id="a quantity",
+        ),
+        pytest.param(
+            sent("v1", "Node", _message(3, _message(1, _text(1, "cpu")))),
+            {"status": {"capacity": {"cpu": "0"}}},
+            id="a quantity of nothing",
+        ),
+        pytest.param(
+            sent("v1", "Pod", _message(1, _text(1, "p") + _message(8, number(1, -62135596800)))),
+            {"metadata": {"name": "p"}},
+            id="the zero time is no time",
+        ),
+        pytest.param(
+            sent(
+                "v1",
+                "Pod",
+                _message(1, _message(17, _text(1, "m") + _message(7, _text(1, '{"f:a":{}}')))),
+            ),
+            {"metadata": {"managedFields": [{"manager": "m", "fieldsV1": {"f:a": {}}}]}},
+            id="JSON within",
+        ),
+        pytest.param(
+            sent("v1", "Pod", METADATA + _text(99, "later")),
+            {"metadata": {"name": "web", "labels": {"app": "web"}}},
+            id="a field of a later release is left out",
+        ),
     ],
 )
 def test_decode(data: bytes, expected: dict[str, Any]) -> None:
@@ -79,6 +129,9 @@ def test_decode(data: bytes, expected: dict[str, Any]) -> None:
         pytest.param(sent("v1", "Pod", METADATA[:-3]), id="cut off"),
         pytest.param(sent("v1", "Pod", b"\xff"), id="a number without end"),
         pytest.param(sent("v1", "Pod", b"\x0b"), id="unknown form"),
+        pytest.param(sent("v1", "Pod", b"\x09\x01\x02"), id="a fixed number that is cut off"),
+        pytest.param(sent("v1", "Pod", number(1, 5)), id="a number as metadata"),
+        pytest.param(sent("v1", "Pod", _message(2, _text(25, "x"))), id="a text as a number"),
     ],
 )
 def test_refused(data: bytes) -> None:
