@@ -1,5 +1,6 @@
 """Compare: metrics are correct, and equal schedulers give equal results."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,35 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.answers.compare import Comparison, Contender, compare
-from bayplan.config import parse_config
+from bayplan.config import load_config
 from bayplan.errors import InputError
 from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_node, make_pod
 
-PACK = parse_config(
-    {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": [
-            {
-                "pluginConfig": [
-                    {
-                        "name": "NodeResourcesFit",
-                        "args": {
-                            "scoringStrategy": {
-                                "type": "MostAllocated",
-                                "resources": [{"name": "cpu", "weight": 1}],
-                            }
-                        },
-                    }
-                ],
-                "plugins": {
-                    "multiPoint": {"disabled": [{"name": "NodeResourcesBalancedAllocation"}]}
-                },
-            }
-        ],
-    }
-)
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+PACK = load_config(EXAMPLES / "compare" / "most-allocated.yaml")
 
 
 def run(objects: list[Any], *configs: Any, **options: Any) -> Comparison:

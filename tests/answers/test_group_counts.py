@@ -17,19 +17,10 @@ from bayplan.sim import Simulation
 from bayplan.sim.measures.run_measures import domain_fragmentation
 from bayplan.sim.settings import Settings, ignored_groups
 from bayplan.testing.builders import make_gang, make_node, make_pod
+from tests.rig.groups import ALL_GROUP_GATES, TWO_ZONES
 
-GATES = dict.fromkeys(
-    (
-        "GenericWorkload",
-        "GangScheduling",
-        "TopologyAwareWorkloadScheduling",
-        "WorkloadAwarePreemption",
-    ),
-    True,
-)
-SETTINGS = Settings(feature_gates=GATES, seed=0)
+SETTINGS = Settings(feature_gates=ALL_GROUP_GATES, seed=0)
 ZONE = "topology.kubernetes.io/zone"
-ZONES = [make_node("a", zone="one", cpu="4"), make_node("b", zone="two", cpu="4")]
 
 
 def gang_kind(size: int, **fields: Any) -> PodKind:
@@ -41,7 +32,7 @@ def gang_kind(size: int, **fields: Any) -> PodKind:
 
 
 def test_a_new_node_lets_a_group_start() -> None:
-    objects = [*ZONES, *make_gang("red", 3, topology_key=ZONE, cpu="2")]
+    objects = [*TWO_ZONES, *make_gang("red", 3, topology_key=ZONE, cpu="2")]
 
     answer = ask_what_if(objects, [AddNodes(1, ("a",))], SETTINGS)
 
@@ -56,13 +47,13 @@ def test_a_new_node_lets_a_group_start() -> None:
 
 
 def test_an_unchanged_group_is_not_listed() -> None:
-    answer = ask_what_if([*ZONES, *make_gang("red", 2)], [AddNodes(1, ("a",))], SETTINGS)
+    answer = ask_what_if([*TWO_ZONES, *make_gang("red", 2)], [AddNodes(1, ("a",))], SETTINGS)
 
     assert (answer.groups, answer.groups_started) == ([], (1, 1))
 
 
 def test_nodes_are_added_until_a_gang_fits() -> None:
-    answer = fit_with_nodes([*ZONES, *make_gang("red", 5, cpu="4")], "a", SETTINGS)
+    answer = fit_with_nodes([*TWO_ZONES, *make_gang("red", 5, cpu="4")], "a", SETTINGS)
 
     assert answer.search is not None
     assert answer.search.nodes == 3
@@ -81,7 +72,7 @@ def test_nodes_are_added_until_a_gang_fits() -> None:
     ],
 )
 def test_how_many_gangs_fit(fields: dict[str, Any], fits: int) -> None:
-    answer = find_capacity(ZONES, [gang_kind(3, **fields)], SETTINGS)
+    answer = find_capacity(TWO_ZONES, [gang_kind(3, **fields)], SETTINGS)
 
     (kind,) = answer.kinds
     assert (kind.fits, kind.members, answer.rounds) == (fits, 3, fits)
@@ -94,7 +85,7 @@ def test_how_many_gangs_fit(fields: dict[str, Any], fits: int) -> None:
 def test_a_gang_is_restricted_to_nodes() -> None:
     kind = on_nodes(gang_kind(2, cpu="2"), ["a"])
 
-    (found,) = find_capacity(ZONES, [kind], SETTINGS).kinds
+    (found,) = find_capacity(TWO_ZONES, [kind], SETTINGS).kinds
 
     assert (found.fits, set(found.nodes)) == (1, {"a"})
 
@@ -103,7 +94,7 @@ def test_gangs_of_a_mix_do_not_preempt() -> None:
     low = [make_pod(f"low-{name}", cpu="3", node_name=name) for name in ("a", "b")]
     kind = gang_kind(2, cpu="2", priority=1000)
 
-    answer = find_capacity([*ZONES, *low], [kind], SETTINGS)
+    answer = find_capacity([*TWO_ZONES, *low], [kind], SETTINGS)
 
     assert answer.fits == 0
 
@@ -111,7 +102,7 @@ def test_gangs_of_a_mix_do_not_preempt() -> None:
 def test_a_taint_is_named_where_the_nodes_that_a_group_requests_have_it() -> None:
     tainted = make_node("g", cpu="8", taints=["gpu:NoSchedule"])
 
-    answer = find_capacity([*ZONES, tainted], [gang_kind(2, cpu="6")], SETTINGS)
+    answer = find_capacity([*TWO_ZONES, tainted], [gang_kind(2, cpu="6")], SETTINGS)
 
     assert (answer.fits, answer.bottleneck) == (0, "")
     assert answer.obstacle == "1 node that has what it requests: node(s) had untolerated taint(s)"
@@ -120,14 +111,14 @@ def test_a_taint_is_named_where_the_nodes_that_a_group_requests_have_it() -> Non
 def test_an_amount_runs_out_for_a_group_whose_members_fit_alone() -> None:
     tainted = make_node("g", cpu="8", taints=["gpu:NoSchedule"])
 
-    answer = find_capacity([*ZONES, tainted], [gang_kind(3, cpu="3")], SETTINGS)
+    answer = find_capacity([*TWO_ZONES, tainted], [gang_kind(3, cpu="3")], SETTINGS)
 
     assert (answer.fits, answer.bottleneck, answer.obstacle) == (0, "cpu", "")
 
 
 def test_gangs_need_the_gates() -> None:
     with pytest.raises(InputError, match="together without --feature-gates=GenericWorkload=true"):
-        find_capacity(ZONES, [gang_kind(2)], Settings())
+        find_capacity(TWO_ZONES, [gang_kind(2)], Settings())
 
 
 # compare
@@ -136,7 +127,7 @@ def test_gangs_need_the_gates() -> None:
 def test_groups_are_compared() -> None:
     busy = make_pod("busy", cpu="4", annotations={"bayplan.dev/duration": "60s"})
     gang = make_gang("red", 2, cpu="4")
-    objects = [*ZONES, busy, *gang, *make_gang("blue", 9, cpu="4")]
+    objects = [*TWO_ZONES, busy, *gang, *make_gang("blue", 9, cpu="4")]
 
     answer = compare(objects, [("one", SETTINGS), ("two", replace(SETTINGS, seed=1))])
 
@@ -147,14 +138,15 @@ def test_groups_are_compared() -> None:
 
 
 def test_groups_are_no_metrics_of_a_workload_without_them() -> None:
-    answer = compare([*ZONES, make_pod("p")], [("one", SETTINGS)])
+    answer = compare([*TWO_ZONES, make_pod("p")], [("one", SETTINGS)])
 
     assert "podGroupsStarted" not in answer.contenders[0].metrics
 
 
 def test_free_room_in_two_domains_is_fragmented() -> None:
     simulation = Simulation(
-        [*ZONES, *make_gang("red", 3, topology_key=ZONE, cpu="2")], feature_gates=GATES
+        [*TWO_ZONES, *make_gang("red", 3, topology_key=ZONE, cpu="2")],
+        feature_gates=ALL_GROUP_GATES,
     )
     report = simulation.run()
 
@@ -190,7 +182,7 @@ def test_free_room_in_two_domains_is_fragmented() -> None:
             "--feature-gates=TopologyAwareWorkloadScheduling=true",
             id="no topology",
         ),
-        pytest.param(make_gang("red", 2, topology_key=ZONE), GATES, "", id="all gates"),
+        pytest.param(make_gang("red", 2, topology_key=ZONE), ALL_GROUP_GATES, "", id="all gates"),
         pytest.param([make_pod("p")], {}, "", id="no group"),
     ],
 )

@@ -15,21 +15,12 @@ from bayplan.sim import Simulation
 from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_gang, make_node, make_object, make_pod
 from bayplan.trials import TrialCluster
+from tests.rig.groups import ALL_GROUP_GATES, TWO_ZONES
 
-GATES = dict.fromkeys(
-    (
-        "GenericWorkload",
-        "GangScheduling",
-        "TopologyAwareWorkloadScheduling",
-        "WorkloadAwarePreemption",
-    ),
-    True,
-)
 ZONE = "topology.kubernetes.io/zone"
-ZONES = [make_node("a", zone="one", cpu="4"), make_node("b", zone="two", cpu="4")]
 
 
-def view_of(*objects: Any, gates: dict[str, bool] = GATES) -> TrialCluster:
+def view_of(*objects: Any, gates: dict[str, bool] = ALL_GROUP_GATES) -> TrialCluster:
     return Stage(objects, Settings(feature_gates=gates), as_is=True).view()
 
 
@@ -42,7 +33,7 @@ def states(account: PodGroupExplanation) -> list[str]:
 
 
 def test_a_group_that_fits_has_a_node_for_each_member_and_the_scores_of_its_placements() -> None:
-    account = ask(*ZONES, *make_gang("red", 3, topology_key=ZONE, cpu="1"))
+    account = ask(*TWO_ZONES, *make_gang("red", 3, topology_key=ZONE, cpu="1"))
 
     assert (account.verdict, account.cause, account.ways) == (GroupVerdict.FITS, "", [])
     assert states(account) == ["fits"] * 3
@@ -53,7 +44,7 @@ def test_a_group_that_fits_has_a_node_for_each_member_and_the_scores_of_its_plac
 
 
 def test_a_group_that_does_not_fit_names_the_member_and_what_it_lacks() -> None:
-    account = ask(*ZONES, *make_gang("red", 3, cpu="4"))
+    account = ask(*TWO_ZONES, *make_gang("red", 3, cpu="4"))
 
     assert account.verdict is GroupVerdict.UNSCHEDULABLE
     assert account.cause == "2 of 3 members fit; red-1 lacks cpu on every node"
@@ -67,7 +58,7 @@ def test_a_group_that_does_not_fit_names_the_member_and_what_it_lacks() -> None:
 def test_members_with_nodes_count() -> None:
     group, *pods = make_gang("red", 2, cpu="1")
 
-    account = ask(*ZONES, group, *(pod.with_node("a") for pod in pods))
+    account = ask(*TWO_ZONES, group, *(pod.with_node("a") for pod in pods))
 
     assert (account.verdict, states(account)) == (GroupVerdict.PLACED, ["placed", "placed"])
 
@@ -78,7 +69,7 @@ def test_preemption_for_the_group_names_its_victims() -> None:
     group = decode_object({**to_dict(group), "spec": {**to_dict(group)["spec"], "priority": 10}})
     victim = make_pod("victim", cpu="1", node_name="a")
 
-    account = ask(*ZONES, high, victim, group, *pods)
+    account = ask(*TWO_ZONES, high, victim, group, *pods)
 
     assert account.verdict is GroupVerdict.PREEMPTS
     assert account.preemption is not None
@@ -88,7 +79,7 @@ def test_preemption_for_the_group_names_its_victims() -> None:
 
 WAYS = [
     pytest.param(
-        [*ZONES, *make_gang("red", 4, cpu="4")],
+        [*TWO_ZONES, *make_gang("red", 4, cpu="4")],
         ["add 2 nodes like a", "add 2 nodes like b"],
         id="nodes are added",
     ),
@@ -107,17 +98,17 @@ WAYS = [
         id="nodes are added where most members are",
     ),
     pytest.param(
-        [*ZONES, make_pod("old", cpu="1", node_name="a"), *make_gang("red", 2, cpu="4")],
+        [*TWO_ZONES, make_pod("old", cpu="1", node_name="a"), *make_gang("red", 2, cpu="4")],
         ["free 1 cpu on a"],
         id="a pod is moved",
     ),
     pytest.param(
-        [*ZONES, *make_gang("red", 2, min_count=3, cpu="1")],
+        [*TWO_ZONES, *make_gang("red", 2, min_count=3, cpu="1")],
         ["let the gang begin with 2 members"],
         id="the gang is too small",
     ),
     pytest.param(
-        [*ZONES, *make_gang("red", 2, topology_key="rack", cpu="1")],
+        [*TWO_ZONES, *make_gang("red", 2, topology_key="rack", cpu="1")],
         ["let members have different values of rack"],
         id="no node has the label",
     ),
@@ -140,23 +131,25 @@ def test_each_way_lets_the_group_run_in_a_new_simulation(
     for way in account.ways:
         changed = apply_changes([to_dict(obj) for obj in objects], way.changes)
         changed_objects: Any = [decode_object(tree) for tree in changed]
-        (group,) = Simulation(changed_objects, feature_gates=GATES).run().groups
+        (group,) = Simulation(changed_objects, feature_gates=ALL_GROUP_GATES).run().groups
         assert group.has_started, way.goal
 
 
 def test_one_node_less_is_not_enough() -> None:
-    objects = [*ZONES, *make_gang("red", 4, cpu="4")]
+    objects = [*TWO_ZONES, *make_gang("red", 4, cpu="4")]
     way = next(way for way in ask(*objects).ways if way.goal == "add 2 nodes like a")
 
     fewer = apply_changes([to_dict(obj) for obj in objects], way.changes[1:])
 
     fewer_objects: Any = [decode_object(tree) for tree in fewer]
-    (group,) = Simulation(fewer_objects, feature_gates=GATES).run().groups
+    (group,) = Simulation(fewer_objects, feature_gates=ALL_GROUP_GATES).run().groups
     assert not group.has_started
 
 
 def test_asking_leaves_the_view_as_it_was() -> None:
-    view = view_of(*ZONES, make_pod("old", cpu="1", node_name="a"), *make_gang("red", 2, cpu="4"))
+    view = view_of(
+        *TWO_ZONES, make_pod("old", cpu="1", node_name="a"), *make_gang("red", 2, cpu="4")
+    )
 
     first = explain_group(view, "default", "red")
     second = explain_group(view, "default", "red")
@@ -172,7 +165,7 @@ def test_asking_leaves_the_view_as_it_was() -> None:
 
 
 def test_a_member_names_the_cause_of_its_group() -> None:
-    view = view_of(*ZONES, *make_gang("red", 3, cpu="4"))
+    view = view_of(*TWO_ZONES, *make_gang("red", 3, cpu="4"))
     pod = next(pod for pod in view.pods() if pod.name == "red-0")
 
     account = explain(view, pod)
@@ -185,7 +178,7 @@ def test_a_member_names_the_cause_of_its_group() -> None:
 
 
 def test_a_member_of_a_group_that_fits_has_the_node_that_the_group_gives_it() -> None:
-    view = view_of(*ZONES, *make_gang("red", 2, cpu="4"))
+    view = view_of(*TWO_ZONES, *make_gang("red", 2, cpu="4"))
 
     accounts = [explain(view, pod) for pod in view.pods()]
 
@@ -210,13 +203,13 @@ def test_a_member_of_a_group_that_fits_has_the_node_that_the_group_gives_it() ->
     ],
 )
 def test_a_group_that_is_held_back_says_why(objects: list[Any], cause: str) -> None:
-    account = ask(*ZONES, *objects)
+    account = ask(*TWO_ZONES, *objects)
 
     assert (account.verdict, account.cause) == (GroupVerdict.GATED, cause)
 
 
 def test_a_group_without_members_is_empty() -> None:
-    assert ask(*ZONES, make_gang("red", 2)[0]).verdict is GroupVerdict.EMPTY
+    assert ask(*TWO_ZONES, make_gang("red", 2)[0]).verdict is GroupVerdict.EMPTY
 
 
 def test_members_of_two_schedulers_are_an_error() -> None:
@@ -225,7 +218,7 @@ def test_members_of_two_schedulers_are_an_error() -> None:
         "red-1", spec={"schedulingGroup": {"podGroupName": "red"}, "schedulerName": "second"}
     )
     del second
-    view = view_of(*ZONES, group, first, other)
+    view = view_of(*TWO_ZONES, group, first, other)
 
     account = explain_group(view, "default", "red")
 
@@ -234,7 +227,7 @@ def test_members_of_two_schedulers_are_an_error() -> None:
 
 
 def test_without_the_gate_groups_cannot_be_asked_about() -> None:
-    view = view_of(*ZONES, *make_gang("red", 2), gates={})
+    view = view_of(*TWO_ZONES, *make_gang("red", 2), gates={})
 
     with pytest.raises(InputError, match="feature-gates=GenericWorkload=true"):
         explain_group(view, "default", "red")
@@ -251,13 +244,13 @@ def test_without_the_gate_groups_cannot_be_asked_about() -> None:
     ],
 )
 def test_groups_are_found(target: str, namespace: str | None, found: Any) -> None:
-    view = view_of(*ZONES, *make_gang("red", 2))
+    view = view_of(*TWO_ZONES, *make_gang("red", 2))
 
     assert find_group(view, target, namespace) == found
 
 
 def test_a_wrong_name_is_answered_with_a_similar_one() -> None:
-    view = view_of(*ZONES, *make_gang("training", 2))
+    view = view_of(*TWO_ZONES, *make_gang("training", 2))
 
     with pytest.raises(InputError, match="such as training"):
         find_group(view, "podgroup/trainin")

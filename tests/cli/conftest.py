@@ -1,14 +1,13 @@
 """Settings for the tests of commands."""
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bayplan.apiserver import make_kubeconfig
 from bayplan.cli.render import consoles
-from tests.rig.api_server import ServerInThread, api_server
+from tests.rig.idle_api import api, kubeconfig
+
+__all__ = ["api", "kubeconfig"]
 
 
 @pytest.fixture(autouse=True)
@@ -29,21 +28,6 @@ def no_cluster(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     monkeypatch.setenv("HOME", str(tmp_path_factory.getbasetemp()))
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def api() -> Iterator[ServerInThread]:
-    """A server whose pods do not run, without nodes."""
-    with api_server(runs_pods=False) as server:
-        yield server
-
-
-@pytest.fixture
-def kubeconfig(api: ServerInThread, tmp_path: Path) -> Path:
-    """A kubeconfig for the server."""
-    path = tmp_path / "kubeconfig"
-    path.write_text(json.dumps(make_kubeconfig(api.server.url)))
-    return path
 
 
 @pytest.fixture

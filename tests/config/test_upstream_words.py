@@ -1,18 +1,11 @@
 """kube-scheduler's wording of each problem: field, type, detail and value."""
 
-import json
 from typing import Any
 
 import pytest
 
-from tests.rig.conformance.config import run_start
+from tests.config.upstream_words import GROUP, NAME_RULE, RANGE, Error, errors_of
 
-GROUP = "kubescheduler.config.k8s.io/v1"
-NAME_RULE = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
-    "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
-    "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-)
 KEY_RULE = (
     NAME_RULE.replace("name part", "a valid label key")
     + " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
@@ -24,26 +17,6 @@ PREFIX_RULE = (
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
 REMOVED = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{GROUP}")'
-RANGE = "not in valid range [0, 100]"
-
-Error = tuple[str, str, str, str | None]
-
-
-def errors_of(data: dict[str, Any]) -> list[Error]:
-    outcome = run_start(
-        json.dumps({"apiVersion": GROUP, "kind": "KubeSchedulerConfiguration", **data})
-    )
-    assert outcome.decode_error_kind is None
-    assert outcome.validation_errors is not None
-    return sorted(
-        (
-            error["field"],
-            error["type"].removeprefix("FieldValue"),
-            error["detail"],
-            error["badValue"],
-        )
-        for error in outcome.validation_errors
-    )
 
 
 def election(**fields: Any) -> dict[str, Any]:

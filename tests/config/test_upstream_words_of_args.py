@@ -1,39 +1,12 @@
 """kube-scheduler's wording of each problem with plugin arguments."""
 
-import json
 from typing import Any
 
 import pytest
 
-from tests.rig.conformance.config import run_start
+from tests.config.upstream_words import NAME_RULE, RANGE, Error, errors_of
 
-GROUP = "kubescheduler.config.k8s.io/v1"
-NAME_RULE = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
-    "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
-    "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-)
 ARGS = "profiles[0].pluginConfig[0].args"
-RANGE = "not in valid range [0, 100]"
-
-Error = tuple[str, str, str, str | None]
-
-
-def errors_of(data: dict[str, Any]) -> list[Error]:
-    outcome = run_start(
-        json.dumps({"apiVersion": GROUP, "kind": "KubeSchedulerConfiguration", **data})
-    )
-    assert outcome.decode_error_kind is None
-    assert outcome.validation_errors is not None
-    return sorted(
-        (
-            error["field"],
-            error["type"].removeprefix("FieldValue"),
-            error["detail"],
-            error["badValue"],
-        )
-        for error in outcome.validation_errors
-    )
 
 
 def one_args(plugin: str, **args: Any) -> dict[str, Any]:

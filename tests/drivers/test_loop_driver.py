@@ -1,6 +1,7 @@
 """Loop driver: the scheduler on the loop of the embedded API server, seen by its clients."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from bayplan.api.pod import Pod
 from bayplan.apiserver import ApiServer
 from bayplan.config import default_config
 from bayplan.drivers.loop_driver import LoopDriver
-from bayplan.framework import SUCCESS, CycleState, FilterPlugin, Status
+from bayplan.framework import SUCCESS, CycleState, FilterPlugin, Plugin, Status
 from bayplan.table import NodeInfo
 from tests.rig.api_server import PODS, ServerInThread, api_server, workload_tree
 from tests.rig.trees import node_tree, pod_tree
@@ -23,22 +24,25 @@ LIMIT = 200
 
 @pytest.fixture
 def api() -> Iterator[ServerInThread]:
-    def schedule(server: ApiServer) -> None:
-        plane = server.plane
-        assert plane.workloads is not None
-        driver = LoopDriver(
-            default_config(),
-            plane.cluster,
-            server.clock,
-            plane.timers,
-            plane.wake,
-            take_first=plane.workloads.take_first_daemons,
-        )
-        plane.also_run(driver.run)
-
     with api_server() as server:
         server.within(schedule)
         yield server
+
+
+def schedule(server: ApiServer, plugins: Sequence[type[Plugin]] = ()) -> None:
+    """Run a scheduler beside the controllers of the server."""
+    plane = server.plane
+    assert plane.workloads is not None
+    driver = LoopDriver(
+        default_config(),
+        plane.cluster,
+        server.clock,
+        plane.timers,
+        plane.wake,
+        take_first=plane.workloads.take_first_daemons,
+        plugins=plugins,
+    )
+    plane.also_run(driver.run)
 
 
 def wait_for_node(api: ServerInThread, name: str) -> str:
@@ -210,20 +214,8 @@ def test_plugins_read_all_fields_of_pods_and_nodes() -> None:
             read.append((policy, self.handle.whole(node.node)["spec"]["providerID"]))
             return SUCCESS
 
-    def schedule(server: ApiServer) -> None:
-        plane = server.plane
-        driver = LoopDriver(
-            default_config(),
-            plane.cluster,
-            server.clock,
-            plane.timers,
-            plane.wake,
-            plugins=[Reader],
-        )
-        plane.also_run(driver.run)
-
     with api_server() as api:
-        api.within(schedule)
+        api.within(partial(schedule, plugins=[Reader]))
         api.make("/api/v1/nodes", {**node_tree("a"), "spec": {"providerID": "cloud://a"}})
         tree = pod_tree("web")
         api.make(PODS, {**tree, "spec": {**tree["spec"], "containers": wants("1")}})

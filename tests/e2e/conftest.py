@@ -14,13 +14,11 @@ from tests.rig.live.control_plane import (
     DEVICE_GATES,
     POD_GROUP_GATES,
     LiveControlPlane,
-    assets_folder,
-    missing_assets,
+    need_assets,
 )
 from tests.rig.live.embedded import EmbeddedServer
 
 SERVERS = ("embedded", "kube-apiserver")
-NOT_RUN = "NOT RUN against a real kube-apiserver"
 
 
 @pytest.fixture(scope="session", params=SERVERS)
@@ -70,9 +68,8 @@ def device_cluster(device_server: Server, tmp_path: Path) -> Iterator[ClusterUnd
 def _running(
     name: str, folders: pytest.TempPathFactory, gates: tuple[str, ...] = ()
 ) -> Iterator[Server]:
-    if name == "kube-apiserver" and missing_assets():
-        missing = ", ".join(missing_assets())
-        pytest.skip(f"{NOT_RUN}: no {missing} in {assets_folder()}")
+    if name == "kube-apiserver":
+        need_assets()
     folder = folders.mktemp(name)
     running: Server = (
         EmbeddedServer(folder, gates, ["--authorization=rbac"])

@@ -5,28 +5,18 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.rig.live.api_cases import prepare_server, read_cases, run_case
-from tests.rig.live.client import LiveClient
-from tests.rig.live.control_plane import LiveControlPlane, assets_folder, missing_assets
+from tests.rig.live.control_plane import real_client
 
 DATA = Path(__file__).resolve().parents[1] / "apiserver" / "registry"
 
 
 def test_recorded_answers_are_those_of_kube_apiserver(tmp_path: Path) -> None:
     """To record anew, write its result to admission_answers.json."""
-    if missing_assets():
-        missing = ", ".join(missing_assets())
-        pytest.skip(f"NOT RUN against a real kube-apiserver: no {missing} in {assets_folder()}")
-    plane = LiveControlPlane(tmp_path)
-    try:
-        client = LiveClient(plane.kubeconfig)
+    with real_client(tmp_path) as client:
         prepare_server(client)
         cases = read_cases(DATA / "admission_cases.yaml")
         found = {case.name: run_case(client, case) for case in cases}
-    finally:
-        plane.stop()
 
     recorded = json.loads((DATA / "admission_answers.json").read_text())
     assert in_any_order(found) == in_any_order(recorded)

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from bayplan.cli.main import app
 from tests.rig.live.client import LiveClient, Tree
 from tests.rig.live.cluster import node_tree
-from tests.rig.live.control_plane import LiveControlPlane, assets_folder, find_asset, missing_assets
+from tests.rig.live.control_plane import LiveControlPlane, assets_folder, need_assets
 from tests.rig.live.embedded import EmbeddedServer
 from tests.rig.live.kinds import path_of, with_head
 from tests.rig.live.kubelets import LiveKubelets
@@ -290,10 +290,7 @@ def live(
         yield LiveServer(LiveClient(server.kubeconfig), server.kubeconfig)
         server.stop()
         return
-    missing = missing_assets() + [each for each in (MANAGER, SCHEDULER) if not find_asset(each)]
-    if missing:
-        names = ", ".join(missing)
-        pytest.skip(f"NOT RUN against a real kube-apiserver: no {names} in {assets_folder()}")
+    need_assets(MANAGER, SCHEDULER)
     plane = LiveControlPlane(folder)
     shared = [f"--kubeconfig={plane.kubeconfig}", "--leader-elect=false", "--secure-port=0"]
     manager = Process(

@@ -11,7 +11,7 @@ import pytest
 
 from tests.rig.live.client import Tree
 from tests.rig.live.cluster import ClusterUnderTest
-from tests.rig.live.control_plane import LiveControlPlane, assets_folder, missing_assets
+from tests.rig.live.control_plane import LiveControlPlane, need_assets
 from tests.rig.live.follower import Key, ListFollower
 from tests.rig.live.kinds import path_of
 from tests.rig.live.processes import Process
@@ -22,9 +22,7 @@ LOST_LEASE = 1
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[ClusterUnderTest]:
-    if missing_assets():
-        missing = ", ".join(missing_assets())
-        pytest.skip(f"NOT RUN against a real kube-apiserver: no {missing} in {assets_folder()}")
+    need_assets()
     folder = tmp_path / "server"
     folder.mkdir()
     server = LiveControlPlane(folder, gates=("CoordinatedLeaderElection",))

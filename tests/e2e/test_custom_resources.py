@@ -16,6 +16,7 @@ from tests.rig.live.schedulers import (
     scheduler_under_test,
     start_scheduler,
 )
+from tests.rig.trees import numa_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "node-resource-topology"
@@ -55,18 +56,6 @@ def define(client: LiveClient, process: Process, definition: Tree) -> None:
     process.wait_until(lambda: client.find(TOPOLOGIES) is not None, "defined", WAIT_S)
 
 
-def topology(node: str, cpu: str) -> Tree:
-    """A node that insists on one zone, of which two have so many cpus."""
-    resources = [{"name": "cpu", "capacity": "4", "allocatable": "4", "available": cpu}]
-    return {
-        "apiVersion": "topology.node.k8s.io/v1alpha2",
-        "kind": "NodeResourceTopology",
-        "metadata": {"name": node},
-        "attributes": [{"name": "topologyManagerPolicy", "value": "single-numa-node"}],
-        "zones": [{"name": f"node-{i}", "type": "Node", "resources": resources} for i in range(2)],
-    }
-
-
 def guaranteed(cluster: ClusterUnderTest, name: str) -> None:
     amounts = {"cpu": "2", "memory": "1Gi"}
     container = {"name": "main", "image": "app:1"}
@@ -95,7 +84,7 @@ def test_a_definition_comes_changes_and_goes_while_pods_are_scheduled(
     wait_said(process, f"{NAME}: the server does not have this resource")
 
     define(client, process, definition)
-    client.create(TOPOLOGIES, topology("a", "1"))
+    client.create(TOPOLOGIES, numa_tree("a", "1"))
     wait_said(process, f"{NAME}: can be read now")
     guaranteed(cluster, "refused")
     cluster.wait_refused("refused", REASON)
@@ -103,13 +92,13 @@ def test_a_definition_comes_changes_and_goes_while_pods_are_scheduled(
     assert cluster.wait_bound("burstable") == "a"
 
     # A change of the object wakes the pod.
-    client.patch(f"{TOPOLOGIES}/a", {"zones": topology("a", "2")["zones"]})
+    client.patch(f"{TOPOLOGIES}/a", {"zones": numa_tree("a", "2")["zones"]})
     assert cluster.wait_bound("refused") == "a"
 
     # So does its end.
     cluster.node("b")
-    client.patch(f"{TOPOLOGIES}/a", {"zones": topology("a", "1")["zones"]})
-    client.create(TOPOLOGIES, topology("b", "1"))
+    client.patch(f"{TOPOLOGIES}/a", {"zones": numa_tree("a", "1")["zones"]})
+    client.create(TOPOLOGIES, numa_tree("b", "1"))
     guaranteed(cluster, "last")
     cluster.wait_refused("last", REASON)
     client.delete(f"{TOPOLOGIES}/b")
@@ -129,8 +118,8 @@ def test_objects_that_are_there_at_the_start_are_known_to_the_first_pod(
     cluster.node("small")
     cluster.node("large")
     define(cluster.client, server.api_server, definition)
-    cluster.client.create(TOPOLOGIES, topology("small", "1"))
-    cluster.client.create(TOPOLOGIES, topology("large", "3"))
+    cluster.client.create(TOPOLOGIES, numa_tree("small", "1"))
+    cluster.client.create(TOPOLOGIES, numa_tree("large", "3"))
     for number in range(2):
         guaranteed(cluster, f"p{number}")
 
@@ -169,7 +158,7 @@ def test_the_role_of_the_example_is_what_the_scheduler_needs(
     client = cluster.client
     cluster.node("a")
     define(client, server.api_server, definition)
-    client.create(TOPOLOGIES, topology("a", "1"))
+    client.create(TOPOLOGIES, numa_tree("a", "1"))
     config = make_config(account)
     plugins = ("--plugins", str(EXAMPLE / "topology_match.py"))
     process = start_scheduler(BAYPLAN, config, tmp_path / "account", *plugins)

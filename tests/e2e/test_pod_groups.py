@@ -14,9 +14,9 @@ from bayplan.api.pod_groups import PodGroup, PodGroupCondition, PodGroupStatus
 from bayplan.api.wire.decode import decode_object
 from bayplan.kube.patches import group_status_patch
 from tests.rig.live.api_cases import GATE_SETS, prepare_server, read_cases, run_case
-from tests.rig.live.client import LiveClient, Tree
+from tests.rig.live.client import Tree
 from tests.rig.live.cluster import ClusterUnderTest
-from tests.rig.live.control_plane import LiveControlPlane, assets_folder, missing_assets
+from tests.rig.live.control_plane import real_client
 from tests.rig.live.follower import Key, ListFollower
 
 DATA = Path(__file__).resolve().parents[1] / "apiserver" / "registry"
@@ -28,16 +28,9 @@ GANG = {"schedulingPolicy": {"gang": {"minCount": 2}}}
 @pytest.mark.parametrize("gates", [pytest.param(name, id=f"gates {name}") for name in GATE_SETS])
 def test_recorded_answers_are_those_of_kube_apiserver(gates: str, tmp_path: Path) -> None:
     """To record anew, write its result to pod_group_answers.json."""
-    if missing_assets():
-        missing = ", ".join(missing_assets())
-        pytest.skip(f"NOT RUN against a real kube-apiserver: no {missing} in {assets_folder()}")
-    plane = LiveControlPlane(tmp_path, gates=GATE_SETS[gates])
-    try:
-        client = LiveClient(plane.kubeconfig)
+    with real_client(tmp_path, GATE_SETS[gates]) as client:
         prepare_server(client)
         found = {case.name: run_case(client, case) for case in CASES if case.gates == gates}
-    finally:
-        plane.stop()
 
     assert found == {case.name: ANSWERS[case.name] for case in CASES if case.gates == gates}
 

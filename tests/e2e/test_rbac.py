@@ -20,9 +20,8 @@ from tests.rig.live.cluster import ClusterUnderTest
 from tests.rig.live.control_plane import (
     POD_GROUP_GATES,
     LiveControlPlane,
-    assets_folder,
     gate_arguments,
-    missing_assets,
+    need_assets,
 )
 from tests.rig.live.embedded import EmbeddedServer
 from tests.rig.live.follower import Key
@@ -80,10 +79,8 @@ def plane(
     plane: ServerUnderTest
     if request.param == "up":
         plane = EmbeddedServer(folder, POD_GROUP_GATES, ["--authorization=rbac"])
-    elif missing_assets():
-        missing = ", ".join(missing_assets())
-        pytest.skip(f"NOT RUN against a real kube-apiserver: no {missing} in {assets_folder()}")
     else:
+        need_assets()
         plane = LiveControlPlane(folder, *audit.arguments, gates=POD_GROUP_GATES)
     client = LiveClient(plane.kubeconfig)
     plane.api_server.wait_until(

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.rig.trees import numa_tree
+
 TIMEOUT_S = 60
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -220,21 +222,9 @@ def test_plugins_of_a_file_are_used(tmp_path: Path) -> None:
     assert event["object"]["spec"]["nodeName"] == "node-2"
 
 
-def zones_tree(node: str, cpu: str) -> dict[str, Any]:
-    """A node that insists on one zone, of which one has so many cpus."""
-    resources = [{"name": "cpu", "capacity": "4", "allocatable": "4", "available": cpu}]
-    return {
-        "apiVersion": "topology.node.k8s.io/v1alpha2",
-        "kind": "NodeResourceTopology",
-        "metadata": {"name": node},
-        "attributes": [{"name": "topologyManagerPolicy", "value": "single-numa-node"}],
-        "zones": [{"name": "node-0", "type": "Node", "resources": resources}],
-    }
-
-
 def test_plugins_find_custom_objects_of_files(tmp_path: Path) -> None:
     example = Path(__file__).parents[2] / "examples" / "node-resource-topology"
-    small = [zones_tree(f"node-{i}", "1") for i in range(3)]
+    small = [numa_tree(f"node-{i}", "1") for i in range(3)]
     objects = tmp_path / "objects.json"
     objects.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": small}))
     amounts = {"cpu": "2", "memory": "1Gi"}

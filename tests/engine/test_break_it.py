@@ -1,10 +1,13 @@
-"""break_it: the texts that it replaces still exist."""
+"""break_it: the texts that mutants of the engine and of the live driver replace still exist."""
 
 import pytest
 
+from tests.faults import break_it as live
 from tests.rig.mutants import ROOT, Mutant
 
-from .break_it import MUTANTS, REDUNDANT
+from . import break_it as engine
+
+MUTANTS = (*engine.MUTANTS, *live.MUTANTS)
 
 
 @pytest.mark.parametrize("mutant", [pytest.param(mutant, id=mutant.what) for mutant in MUTANTS])
@@ -15,4 +18,4 @@ def test_what_a_mutant_replaces_is_in_the_source_once(mutant: Mutant) -> None:
 
 
 def test_reasons_are_of_mutants() -> None:
-    assert REDUNDANT.keys() <= {mutant.what for mutant in MUTANTS}
+    assert {*engine.REDUNDANT, *live.REDUNDANT} <= {mutant.what for mutant in MUTANTS}

@@ -2,21 +2,21 @@
 
 import asyncio
 import os
-from collections import Counter, deque
-from collections.abc import Awaitable, Iterable
+from collections import Counter
+from collections.abc import Awaitable
 from typing import Any
 
 from hypothesis import strategies as st
 
 from bayplan.api.pod import Pod
 from bayplan.clock import ManualClock
-from bayplan.cluster.memory import MemoryCluster
 from bayplan.errors import ApiError
 from bayplan.framework import SKIP, SUCCESS, CycleState, Status, failure, unschedulable, wait
 from bayplan.framework.status import pending
 from bayplan.scheduler import Scheduler
 from bayplan.table import NodeTable
 from bayplan.testing.builders import make_pod
+from tests.life.lagging import LaggingCluster
 from tests.rig.scenarios import DelayedResult, Scripted
 
 EXAMPLES = int(os.environ.get("BAYPLAN_LIFE_EXAMPLES", "0"))
@@ -170,74 +170,14 @@ def check_room(table: NodeTable, pod: Pod) -> None:
     assert table.pod_count[row] <= table.max_pods[row], f"{pod.name}: too many pods"
 
 
-class LaggingCluster:
-    """A cluster over a network: reads and watches lag behind writes."""
+class FaultyBinds(LaggingCluster):
+    """Bindings fail, or are reported to have failed."""
 
     def __init__(self) -> None:
-        self.real = MemoryCluster()
-        self.seen = MemoryCluster()
-        self.news: deque[tuple[str, Any, Any]] = deque()
+        super().__init__()
         self.binds = "work"
-        self.is_lagging = False
         self.lied_about: set[str] = set()
         """Nodes with a pod whose deletion the scheduler has seen."""
-        self.real.watch(self)
-
-    # The watch of the real one
-
-    def on_add(self, obj: Any) -> None:
-        self._tell("add", None, obj)
-
-    def on_update(self, old: Any, new: Any) -> None:
-        self._tell("update", old, new)
-
-    def on_delete(self, obj: Any) -> None:
-        self._tell("delete", obj, None)
-
-    def _tell(self, *news: Any) -> None:
-        self.news.append(news)
-        if not self.is_lagging:
-            self.deliver()
-
-    def deliver(self, count: int | None = None) -> None:
-        """Deliver the events to the scheduler."""
-        while self.news and count != 0:
-            what, old, new = self.news.popleft()
-            # Stored unchanged, with its version and uid.
-            objects = self.seen._objects.setdefault((new or old).kind, {})
-            key = (new or old).namespace, (new or old).name
-            if what == "delete":
-                del objects[key]
-            else:
-                objects[key] = new
-            for handler in self.seen._handlers:
-                if what == "add":
-                    handler.on_add(new)
-                elif what == "update":
-                    handler.on_update(old, new)
-                else:
-                    handler.on_delete(old)
-            count = None if count is None else count - 1
-
-    # The Lister
-
-    @property
-    def version(self) -> int:
-        return self.seen.version
-
-    def version_of(self, *kinds: str) -> int:
-        return self.seen.version_of(*kinds)
-
-    def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
-        return self.seen.list(kind, namespace)
-
-    def get(self, kind: str, namespace: str, name: str) -> Any | None:
-        return self.seen.get(kind, namespace, name)
-
-    def watch(self, handler: Any) -> None:
-        self.seen.watch(handler)
-
-    # The Client
 
     def bind(self, pod: Pod, node_name: str) -> None:
         if self.binds == "fail":
@@ -246,9 +186,6 @@ class LaggingCluster:
         if self.binds == "work but say they failed":
             self.lied_about.add(node_name)
             raise ApiError("the answer did not come in time")
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.real, name)
 
 
 def facts(table: NodeTable) -> dict[str, Any]:

@@ -8,7 +8,7 @@ the faults stop, and the scheduler's allocated devices must equal those of the c
 
 import asyncio
 import os
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,12 +20,10 @@ from bayplan.api.dra import ResourceClaim
 from bayplan.api.pod import Pod
 from bayplan.api.text.quantity import parse_quantity
 from bayplan.clock import ManualClock, Timers
-from bayplan.cluster.memory import ClaimController, MemoryCluster, admit_devices
-from bayplan.cluster.objects import UNVERSIONED_KINDS
+from bayplan.cluster.memory import ClaimController, admit_devices
 from bayplan.errors import ApiError, ConflictError
 from bayplan.framework import SUCCESS, failure, unschedulable, wait
 from bayplan.framework.devices import Devices
-from bayplan.framework.lister_changes import ObjectKey
 from bayplan.runtime.executor import InlineExecutor
 from bayplan.scheduler import FirstByName, Scheduler, build_scheduler
 from bayplan.testing.builders import make_node, make_pod
@@ -40,6 +38,7 @@ from bayplan.testing.devices import (
     make_slice,
     make_template,
 )
+from tests.life.lagging import LaggingCluster
 from tests.rig.scenarios import DelayedResult, Scripted, make_config, places_of
 
 EXAMPLES = int(os.environ.get("BAYPLAN_LIFE_EXAMPLES", "0"))
@@ -112,76 +111,14 @@ class Chaos(Scripted):
     name = "Chaos"
 
 
-class LaggingCluster:
-    """A cluster over a network: reads lag behind writes; writes may be slow or fail."""
+class FaultyWrites(LaggingCluster):
+    """Writes may be slow or fail."""
 
     def __init__(self) -> None:
-        self.real = MemoryCluster()
-        self.seen = MemoryCluster()
-        self.news: deque[tuple[Any, Any]] = deque()
-        self.is_lagging = False
+        super().__init__()
         self.is_slow = False
         self.failures: list[Exception] = []
         self.fails_to_bind = False
-        self.real.watch(self)
-
-    def on_add(self, obj: Any) -> None:
-        self._tell(None, obj)
-
-    def on_update(self, old: Any, new: Any) -> None:
-        self._tell(old, new)
-
-    def on_delete(self, obj: Any) -> None:
-        self._tell(obj, None)
-
-    def _tell(self, old: Any, new: Any) -> None:
-        self.news.append((old, new))
-        if not self.is_lagging:
-            self.deliver()
-
-    def deliver(self, count: int | None = None) -> None:
-        """Deliver the events to the scheduler."""
-        while self.news and count != 0:
-            old, new = self.news.popleft()
-            obj = new if new is not None else old
-            objects = self.seen._objects.setdefault(obj.kind, {})
-            if new is None:
-                del objects[obj.namespace, obj.name]
-            else:
-                objects[obj.namespace, obj.name] = new
-            if obj.kind not in UNVERSIONED_KINDS:
-                self.seen._log.mark(ObjectKey(obj.kind, obj.namespace, obj.name))
-            for handler in self.seen._handlers:
-                if old is None:
-                    handler.on_add(new)
-                elif new is None:
-                    handler.on_delete(old)
-                else:
-                    handler.on_update(old, new)
-            count = None if count is None else count - 1
-
-    # The Lister
-
-    @property
-    def version(self) -> int:
-        return self.seen.version
-
-    def version_of(self, *kinds: str) -> int:
-        return self.seen.version_of(*kinds)
-
-    def changes_since(self, version: int) -> Any:
-        return self.seen.changes_since(version)
-
-    def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
-        return self.seen.list(kind, namespace)
-
-    def get(self, kind: str, namespace: str, name: str) -> Any | None:
-        return self.seen.get(kind, namespace, name)
-
-    def watch(self, handler: Any) -> None:
-        self.seen.watch(handler)
-
-    # The Client
 
     def bind(self, pod: Pod, node_name: str) -> None:
         if self.fails_to_bind:
@@ -213,9 +150,6 @@ class LaggingCluster:
             raise self.failures.pop(0)
         return write(obj)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.real, name)
-
 
 class Life(RuleBasedStateMachine):
     """Adds and deletes pods, slices and nodes, advances the clock, and injects faults into plugins and writes."""
@@ -224,7 +158,7 @@ class Life(RuleBasedStateMachine):
         super().__init__()
         self.clock = ManualClock()
         self.timers = Timers(self.clock)
-        self.cluster = LaggingCluster()
+        self.cluster = FaultyWrites()
         self.real = self.cluster.real
         self.claims = ClaimController(self.real)
         self.real.watch(self.claims)

@@ -41,7 +41,7 @@ from tests.life.chaos import (
     WISH,
     WISHES,
     Chaos,
-    LaggingCluster,
+    FaultyBinds,
     drive,
     facts,
 )
@@ -56,7 +56,7 @@ class Life(RuleBasedStateMachine):
         self.clock = ManualClock()
         self.timers = Timers(self.clock)
         self.executor = InlineExecutor(self.clock, self.timers)
-        self.cluster = LaggingCluster()
+        self.cluster = FaultyBinds()
         plugins = {"enabled": [{"name": "Chaos"}]}
         self.scheduler = build_scheduler(
             make_config({"plugins": {"multiPoint": plugins, "bind": plugins}}),
@@ -334,7 +334,7 @@ class Life(RuleBasedStateMachine):
             and (seen := self.cluster.get("Pod", pod.namespace, pod.name)) is not None
             and seen.uid == pod.uid
             and not seen.node_name
-        } | {old.uid for what, old, _ in self.cluster.news if what == "delete"}
+        } | {old.uid for old, new in self.cluster.news if new is None}
 
     @invariant()
     def no_node_is_over_what_it_offers(self) -> None:

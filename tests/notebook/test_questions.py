@@ -180,25 +180,7 @@ def test_a_run_can_be_stopped_in_time() -> None:
     assert simulate(Cluster.read(EXAMPLES / "timeline"), until="2h").time_s == 7200
 
 
-PACK = {
-    "apiVersion": "kubescheduler.config.k8s.io/v1",
-    "kind": "KubeSchedulerConfiguration",
-    "profiles": [
-        {
-            "pluginConfig": [
-                {
-                    "name": "NodeResourcesFit",
-                    "args": {
-                        "scoringStrategy": {
-                            "type": "MostAllocated",
-                            "resources": [{"name": "cpu", "weight": 1}],
-                        }
-                    },
-                }
-            ]
-        }
-    ],
-}
+PACK = EXAMPLES / "compare" / "most-allocated.yaml"
 PAIR = Cluster.of(node_tree("a"), node_tree("b"), *(pod_tree(f"p{i}", "1") for i in range(4)))
 
 

@@ -7,12 +7,14 @@ from typing import Any
 
 from bayplan.api.pod import Pod
 from bayplan.api.pod_groups import PodGroup
-from bayplan.testing.builders import make_object, make_pod
+from bayplan.testing.builders import make_node, make_object, make_pod
 
 from .scenarios import Scenario
 
 GROUP_GATES = {"GenericWorkload": True, "GangScheduling": True}
 PLACEMENT_GATES = {**GROUP_GATES, "TopologyAwareWorkloadScheduling": True}
+ALL_GROUP_GATES = {**PLACEMENT_GATES, "WorkloadAwarePreemption": True}
+TWO_ZONES = [make_node("a", zone="one", cpu="4"), make_node("b", zone="two", cpu="4")]
 
 
 def make_pod_group(

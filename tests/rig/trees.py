@@ -75,3 +75,15 @@ def node_of(name: str = "n", cpu: str = "4", **more: Any) -> Node:
     node = decode_object(node_tree(name, cpu, **more))
     assert isinstance(node, Node), "decode keeps the kind"
     return node
+
+
+def numa_tree(node: str, cpu: str) -> Tree:
+    """The NodeResourceTopology of a node whose pods get one of two zones, each with so many cpus."""
+    resources = [{"name": "cpu", "capacity": "4", "allocatable": "4", "available": cpu}]
+    return {
+        "apiVersion": "topology.node.k8s.io/v1alpha2",
+        "kind": "NodeResourceTopology",
+        "metadata": {"name": node},
+        "attributes": [{"name": "topologyManagerPolicy", "value": "single-numa-node"}],
+        "zones": [{"name": f"node-{i}", "type": "Node", "resources": resources} for i in range(2)],
+    }

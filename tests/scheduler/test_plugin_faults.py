@@ -7,15 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from bayplan.clock import ManualClock
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.api.pod import Pod
 from bayplan.config import default_config, parse_config
 from bayplan.errors import BayplanError
 from bayplan.framework.faults import FAULT, PluginFaultError
-from bayplan.scheduler import Attempt, FirstByName, Outcome, build_scheduler
+from bayplan.scheduler import Outcome
 from bayplan.sim import Simulation
 from bayplan.testing.builders import make_node, make_pod
-from tests.rig.scenarios import attempts_of
+from tests.rig.objects import stored
+from tests.scheduler.faulty_run import run_on
 
 HEAD = """
 import numpy as np
@@ -297,23 +297,6 @@ def test_a_file_that_cannot_be_used_is_refused_with_its_line(
     assert expected in str(raised.value)
 
 
-def run_on(path: str, point: str) -> tuple[list[Attempt], Any, Any]:
-    """A scheduler that goes on after faults, as `run` has one."""
-    cluster, clock = MemoryCluster(), ManualClock()
-    scheduler = build_scheduler(
-        config_for(point), cluster, clock=clock, ties=FirstByName(), plugins=[path]
-    )
-    cluster.watch(scheduler)
-    for obj in cluster_objects():
-        cluster.add(obj)
-    attempts: list[Attempt] = []
-    for _ in range(12):
-        attempts += attempts_of(scheduler)
-        clock.advance(5)
-        scheduler.run_timers()
-    return attempts, scheduler, cluster
-
-
 @pytest.mark.parametrize(
     "point",
     [
@@ -326,14 +309,14 @@ def test_a_scheduler_that_runs_on_fails_each_pod_once_and_logs_the_fault_once(
 ) -> None:
     path = plugin_file(tmp_path, point, "{}['zone']")
 
-    attempts, scheduler, cluster = run_on(path, point)
+    attempts, scheduler, cluster = run_on(config_for(point), path, cluster_objects())
 
     assert [(a.pod.name, a.outcome) for a in attempts] == [
         ("p", Outcome.ERROR),
         ("q", Outcome.ERROR),
     ]
     assert attempts[0].unschedulable_plugins == {FAULT}
-    (condition,) = cluster.get("Pod", "default", "p").status.conditions
+    (condition,) = stored(cluster, Pod, "p").status.conditions or ()
     assert (condition.reason, condition.message) == ("SchedulerError", attempts[0].message)
     assert [r.getMessage() for r in caplog.records if r.levelname == "ERROR"] == [
         attempts[0].message
@@ -344,8 +327,8 @@ def test_a_scheduler_that_runs_on_fails_each_pod_once_and_logs_the_fault_once(
 
 def test_a_pod_that_a_fault_failed_is_tried_when_it_changes(tmp_path: Path) -> None:
     path = plugin_file(tmp_path, "Filter of a node", "SUCCESS if pod.labels else {}['zone']")
-    _, scheduler, cluster = run_on(path, "Filter of a node")
-    pod = cluster.get("Pod", "default", "p")
+    _, scheduler, cluster = run_on(config_for("Filter of a node"), path, cluster_objects())
+    pod = stored(cluster, Pod, "p")
 
     cluster.update(msgspec.structs.replace(pod, labels={"zone": "a"}))
     attempt = scheduler.schedule_one()

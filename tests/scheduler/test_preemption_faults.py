@@ -6,15 +6,13 @@ from typing import Any
 import pytest
 
 from bayplan.api.pod import Pod
-from bayplan.clock import ManualClock
-from bayplan.cluster.memory import MemoryCluster
 from bayplan.config import default_config
 from bayplan.framework.faults import FAULT, PluginFaultError
-from bayplan.scheduler import Attempt, FirstByName, Outcome, build_scheduler
+from bayplan.scheduler import Outcome
 from bayplan.sim import Simulation
 from bayplan.testing.builders import make_node, make_pod
 from tests.rig.objects import stored
-from tests.rig.scenarios import attempts_of
+from tests.scheduler.faulty_run import run_on
 
 HEAD = "from bayplan.framework import *\n"
 FILTER = """
@@ -92,21 +90,9 @@ def test_a_scheduler_that_runs_on_fails_the_pod_once(
 ) -> None:
     path = tmp_path / "zones.py"
     path.write_text(HEAD + source)
-    cluster, clock = MemoryCluster(), ManualClock()
-    scheduler = build_scheduler(
-        default_config(), cluster, clock=clock, ties=FirstByName(), plugins=[str(path)]
-    )
-    cluster.watch(scheduler)
-    for obj in cluster_objects():
-        cluster.add(obj)
 
-    attempts: list[Attempt] = []
-    for _ in range(12):
-        attempts += attempts_of(scheduler)
-        clock.advance(5)
-        scheduler.run_timers()
+    (attempt,), _, cluster = run_on(default_config(), str(path), cluster_objects())
 
-    (attempt,) = attempts
     assert (attempt.outcome, attempt.unschedulable_plugins) == (Outcome.ERROR, frozenset({FAULT}))
     assert expected in attempt.message
     (condition,) = stored(cluster, Pod, "urgent").status.conditions or ()

@@ -1,23 +1,5 @@
 """Conftest: an API server in the process, whose pods do not run."""
 
-import json
-from collections.abc import Iterator
-from pathlib import Path
+from tests.rig.idle_api import api, kubeconfig
 
-import pytest
-
-from bayplan.apiserver import make_kubeconfig
-from tests.rig.api_server import ServerInThread, api_server
-
-
-@pytest.fixture
-def api() -> Iterator[ServerInThread]:
-    with api_server(runs_pods=False) as server:
-        yield server
-
-
-@pytest.fixture
-def kubeconfig(api: ServerInThread, tmp_path: Path) -> Path:
-    path = tmp_path / "kubeconfig"
-    path.write_text(json.dumps(make_kubeconfig(api.server.url)))
-    return path
+__all__ = ["api", "kubeconfig"]

@@ -6,21 +6,12 @@ import pytest
 
 from bayplan.sim import Simulation, SimulationReport
 from bayplan.testing.builders import make_gang, make_node, make_pod
+from tests.rig.groups import ALL_GROUP_GATES, TWO_ZONES
 
-GATES = dict.fromkeys(
-    (
-        "GenericWorkload",
-        "GangScheduling",
-        "TopologyAwareWorkloadScheduling",
-        "WorkloadAwarePreemption",
-    ),
-    True,
-)
 ZONE = "topology.kubernetes.io/zone"
-TWO_ZONES = [make_node("a", zone="one", cpu="4"), make_node("b", zone="two", cpu="4")]
 
 
-def run(*objects: Any, gates: dict[str, bool] = GATES) -> SimulationReport:
+def run(*objects: Any, gates: dict[str, bool] = ALL_GROUP_GATES) -> SimulationReport:
     return Simulation(list(objects), feature_gates=gates).run()
 
 

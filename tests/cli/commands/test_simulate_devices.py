@@ -1,8 +1,8 @@
 """`bayplan simulate` with devices: claims that fail a pod, as kube-scheduler v1.36.4 fails it."""
 
 import json
+import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -80,46 +80,45 @@ spec:
 OF_THE_NODE = ', example.com/gpu: "2"'
 
 
-def simulate(tmp_path: Path, text: str) -> dict[str, Any]:
-    """The only pod of the report."""
+@pytest.mark.parametrize(
+    ("text", "node", "message"),
+    [
+        pytest.param(
+            DEVICES % "" + ALL_OR_ONE % "1",
+            None,
+            r"claim default/pair, request every: cannot add device gpu.example.com/a/gpu-1 because "
+            r"a claim constraint would not be satisfied$",
+            id="a constraint that refuses all devices of an alternative is an error",
+        ),
+        pytest.param(
+            DEVICES % "" + ALL_OR_ONE % "5",
+            None,
+            r"^0/1 nodes are available: 1 Insufficient cpu\.",
+            id="but none on a node that another plugin refuses",
+        ),
+        pytest.param(
+            DEVICES % OF_THE_NODE + SHARED,
+            None,
+            r"nil or empty request mappings, no update of pod default/p "
+            r"ExtendedResourceClaimStatus$",
+            id="a resource of the node in two containers beside a claim fails in PreBind",
+        ),
+        pytest.param(
+            DEVICES % "" + SHARED,
+            "a",
+            r"^$",
+            id="a resource of devices in two containers beside a claim is bound",
+        ),
+    ],
+)
+def test_claims_beside_other_requests(
+    tmp_path: Path, text: str, node: str | None, message: str
+) -> None:
     file = tmp_path / "devices.yaml"
     file.write_text(text)
+
     result = CliRunner().invoke(app, ["simulate", "-f", str(file), "-o", "json"])
+
     (pod,) = json.loads(result.stdout)["pods"]
-    return dict(pod)
-
-
-def test_all_devices_of_an_alternative_that_a_constraint_refuses_fail_the_pod(
-    tmp_path: Path,
-) -> None:
-    pod = simulate(tmp_path, DEVICES % "" + ALL_OR_ONE % "1")
-
-    assert pod["node"] is None
-    assert pod["message"].endswith(
-        "claim default/pair, request every: cannot add device gpu.example.com/a/gpu-1 because a claim "
-        "constraint would not be satisfied"
-    )
-
-
-def test_the_constraint_is_no_error_on_a_node_that_another_plugin_refuses(tmp_path: Path) -> None:
-    pod = simulate(tmp_path, DEVICES % "" + ALL_OR_ONE % "5")
-
-    assert pod["node"] is None
-    assert pod["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
-
-
-def test_a_resource_of_the_node_in_two_containers_beside_a_claim_fails_in_pre_bind(
-    tmp_path: Path,
-) -> None:
-    pod = simulate(tmp_path, DEVICES % OF_THE_NODE + SHARED)
-
-    assert pod["node"] is None
-    assert pod["message"].endswith(
-        "nil or empty request mappings, no update of pod default/p ExtendedResourceClaimStatus"
-    )
-
-
-def test_a_resource_of_devices_in_two_containers_beside_a_claim_is_bound(tmp_path: Path) -> None:
-    pod = simulate(tmp_path, DEVICES % "" + SHARED)
-
-    assert pod["node"] == "a"
+    assert pod["node"] == node
+    assert re.search(message, pod["message"])

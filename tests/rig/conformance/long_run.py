@@ -92,6 +92,14 @@ class RecordedCluster(MemoryCluster):
         there = self.get(obj.kind, obj.namespace, obj.name)
         return self.add(obj) if there is None else self.update(obj)
 
+    def existing(self, case: str, kind: str, namespace: str, name: str) -> Any:
+        """The object of that name; InputError that names the case if there is none."""
+        found = self.get(kind, namespace, name)
+        if found is None:
+            where = f'{case}: {kind} "{namespace}/{name}"'
+            raise InputError(f"{where}: expected an object that is there; got none")
+        return found
+
 
 class RecordedHistory:
     """The cluster of a case, its scheduler, and the kinds of steps."""
@@ -121,17 +129,9 @@ class RecordedHistory:
 
     def delete(self, wanted: dict[str, Any]) -> None:
         """Delete an object."""
-        self._cluster.delete(
-            self._find(wanted["kind"], wanted.get("namespace", ""), wanted["name"])
-        )
+        kind, namespace, name = wanted["kind"], wanted.get("namespace", ""), wanted["name"]
+        self._cluster.delete(self._cluster.existing(self._case, kind, namespace, name))
         self._on_change(wanted["kind"])
-
-    def _find(self, kind: str, namespace: str, name: str) -> Any:
-        found = self._cluster.get(kind, namespace, name)
-        if found is None:
-            where = f'{self._case}: {kind} "{namespace}/{name}"'
-            raise InputError(f"{where}: expected an object that is there; got none")
-        return found
 
     def _on_change(self, kind: str) -> None:
         if kind == "Node":
@@ -175,7 +175,7 @@ class RecordedHistory:
         account = self._witness.preemption
         for touched in (pod, *(() if account is None else account.cleared)):
             # Our attempt may have cleared a nomination that remains.
-            current = self._find("Pod", touched.namespace, touched.name)
+            current = self._cluster.existing(self._case, "Pod", touched.namespace, touched.name)
             self._scheduler.queue.nominator.add(current)
 
     def _start(self, pod: Pod, host: str, number: int) -> None:
@@ -189,7 +189,7 @@ class RecordedHistory:
         self._cluster.update(pod.with_node(host).with_status(status))
 
     def _nominate(self, key: str, node_name: str) -> None:
-        pod = self._find("Pod", *key.split("/"))
+        pod = self._cluster.existing(self._case, "Pod", *key.split("/"))
         self._cluster.update(pod.with_status(replace(pod.status, nominated_node_name=node_name)))
 
     def _record(self, attempt: Attempt, totals: dict[str, int]) -> Record:

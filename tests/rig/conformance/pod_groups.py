@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from bayplan.api.pod import Pod
 from bayplan.api.pod_groups import SCHEDULED_CONDITIONS, PodGroup, PodGroupCondition
 from bayplan.clock import ManualClock
-from bayplan.errors import InputError
 from bayplan.framework import Code, CycleState, PostFilterResult, Status
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.feature_gates import FeatureGates
@@ -159,20 +158,12 @@ class GroupHistory:
 
     def delete(self, wanted: Record) -> None:
         """Delete an object."""
-        self._cluster.delete(
-            self._find(wanted["kind"], wanted.get("namespace", ""), wanted["name"])
-        )
-
-    def _find(self, kind: str, namespace: str, name: str) -> Any:
-        found = self._cluster.get(kind, namespace, name)
-        if found is None:
-            where = f'{self._case}: {kind} "{namespace}/{name}"'
-            raise InputError(f"{where}: expected an object that is there; got none")
-        return found
+        kind, namespace, name = wanted["kind"], wanted.get("namespace", ""), wanted["name"]
+        self._cluster.delete(self._cluster.existing(self._case, kind, namespace, name))
 
     def attempt(self, key: str) -> Record:
         """Take a pod from the queue and try it, with its group; return our record of it."""
-        pod: Pod = self._find("Pod", *key.split("/"))
+        pod: Pod = self._cluster.existing(self._case, "Pod", *key.split("/"))
         self._preemptions.clear()
         self._cluster.written = None
         group = pod.spec.scheduling_group
@@ -324,7 +315,7 @@ class GroupHistory:
     def go_on(self, number: int, expected: Record) -> None:
         """Apply the recorded result of the last attempt."""
         for position, member in enumerate(expected["members"]):
-            pod = self._find("Pod", *member["pod"].split("/"))
+            pod = self._cluster.existing(self._case, "Pod", *member["pod"].split("/"))
             if member["host"] is not None:
                 self._start(pod, member["host"], timedelta(seconds=100 * number + position))
                 continue
@@ -336,7 +327,9 @@ class GroupHistory:
         for key in expected["clearedNominations"]:
             self._nominate(key, "")
         if expected["condition"] is not None:
-            group: PodGroup = self._find("PodGroup", *expected["group"].split("/"))
+            group: PodGroup = self._cluster.existing(
+                self._case, "PodGroup", *expected["group"].split("/")
+            )
             kind = self._scheduler.release.group_condition
             condition = PodGroupCondition(type=kind, **expected["condition"])
             self._cluster.update(
@@ -350,9 +343,11 @@ class GroupHistory:
         self._cluster.update(pod.with_node(host).with_status(status))
 
     def _nominate(self, key: str, node_name: str) -> None:
-        pod = self._find("Pod", *key.split("/"))
+        pod = self._cluster.existing(self._case, "Pod", *key.split("/"))
         self._cluster.update(pod.with_status(replace(pod.status, nominated_node_name=node_name)))
-        self._scheduler.queue.nominator.add(self._find("Pod", *key.split("/")))
+        self._scheduler.queue.nominator.add(
+            self._cluster.existing(self._case, "Pod", *key.split("/"))
+        )
 
 
 def _outcome(attempt: Attempt) -> str:

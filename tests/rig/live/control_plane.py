@@ -8,31 +8,30 @@ and the kubelets, and admission plugins that depend on them are off.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_urlsafe
 
+import pytest
 import yaml
 
 from bayplan.apiserver import make_kubeconfig
 from bayplan.cluster.certificates import make_certificate
 
+from ..groups import ALL_GROUP_GATES
 from .client import LiveClient
 from .processes import Process, free_port
 
 DEFAULT_ASSETS = Path("/usr/local/kubebuilder/bin")
 NEEDED = ("etcd", "kube-apiserver")
+NOT_RUN = "NOT RUN against a real kube-apiserver"
 START_S = 90.0
 # Without a controller manager, service accounts would not be created, the taint of new nodes would
 # not be removed, and protected claims and volumes would not be released.
 ADMISSION_OFF = "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection"
 
-POD_GROUP_GATES = (
-    "GenericWorkload",
-    "GangScheduling",
-    "TopologyAwareWorkloadScheduling",
-    "WorkloadAwarePreemption",
-)
+POD_GROUP_GATES = tuple(ALL_GROUP_GATES)
 """Gates of a server and its scheduler for pod groups with all features."""
 DEVICE_GATES = ("DRADeviceTaintRules", "DRANodeAllocatableResources")
 """Gates of device allocation that are off by default."""
@@ -58,6 +57,24 @@ def find_asset(name: str) -> Path | None:
 def missing_assets() -> list[str]:
     """The missing binaries of a control plane."""
     return [name for name in NEEDED if find_asset(name) is None]
+
+
+def need_assets(*more: str) -> None:
+    """Skip the test unless all binaries of a control plane are there, and `more`."""
+    missing = [*missing_assets(), *(name for name in more if find_asset(name) is None)]
+    if missing:
+        pytest.skip(f"{NOT_RUN}: no {', '.join(missing)} in {assets_folder()}")
+
+
+@contextmanager
+def real_client(folder: Path, gates: Sequence[str] = ()) -> Iterator[LiveClient]:
+    """A client of a real kube-apiserver; without its binaries the test is skipped."""
+    need_assets()
+    plane = LiveControlPlane(folder, gates=gates)
+    try:
+        yield LiveClient(plane.kubeconfig)
+    finally:
+        plane.stop()
 
 
 def gate_arguments(gates: Iterable[str]) -> list[str]:

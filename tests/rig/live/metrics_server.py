@@ -7,15 +7,11 @@ has cpu `0`.
 
 from __future__ import annotations
 
-import json
-import ssl
-import threading
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from bayplan.cluster.certificates import make_certificate
+from .json_server import JsonServer
 
 Tree = dict[str, Any]
 Use = Mapping[tuple[str, str], Mapping[str, tuple[int, int]]]
@@ -31,37 +27,11 @@ RESOURCES = [
 NOW = "2026-01-01T00:00:15Z"
 
 
-class FakeMetricsServer:
-    """Serves the use that `read` gives, on a free port of the loopback."""
+class FakeMetricsServer(JsonServer):
+    """Serves the use that `read` gives."""
 
     def __init__(self, folder: Path, read: Callable[[], Use]) -> None:
-        certificate = make_certificate()
-        for name, content in (("metrics.crt", certificate.cert), ("metrics.key", certificate.key)):
-            (folder / name).write_bytes(content)
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                status, tree = answer(self.path.partition("?")[0], read())
-                body = json.dumps(tree).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *arguments: Any) -> None: ...
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(folder / "metrics.crt", folder / "metrics.key")
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self.port = int(self._server.server_address[1])
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def stop(self) -> None:
-        """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(lambda path, given: answer(path, read()), folder)
 
     def registration(self) -> list[tuple[str, Tree]]:
         """Paths and objects that register it with an API server: a Service by name, and the APIService."""
