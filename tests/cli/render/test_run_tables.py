@@ -101,7 +101,7 @@ def test_everything_is_shown_when_asked_for() -> None:
 
 def test_other_resources_are_shown_where_they_are_used() -> None:
     report = make_report(0, 1)
-    report.nodes[0].after["example.com/gpu"] = 1
+    report.nodes[0].after = {**report.nodes[0].after, "example.com/gpu": 1}
     console = make_console()
 
     render_report(console, report)
