@@ -114,7 +114,7 @@ UNSCHEDULABLE = ["node.kubernetes.io/unschedulable:NoSchedule"]
             ],
             [0],
             [],
-            id="a gain too small to be shown is none",
+            id="a gain too small to be shown does not count",
         ),
         pytest.param(
             Objective.CONSTRAINTS,

@@ -18,7 +18,7 @@ def connected(api: ServerInThread) -> Iterator[socket.socket]:
 
 
 def until(api: ServerInThread, holds: Callable[[ApiServer], object]) -> None:
-    """Wait until something holds of the server; the time limit of a test ends a wait in vain."""
+    """Wait until something holds of the server; the time limit of a test ends the wait otherwise."""
     while not api.within(holds):
         pass
 
