@@ -15,7 +15,6 @@ import ssl
 import sys
 import tempfile
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -285,10 +284,15 @@ def _load_certificate(context: ssl.SSLContext, identity: Identity) -> None:
 
 def _proxy_for(server: str) -> str | None:
     """The proxy for the server from the environment."""
-    address = urlsplit(server)
-    if not address.hostname or urllib.request.proxy_bypass(address.hostname):
+    if not any(name.lower().endswith("_proxy") for name in os.environ):
         return None
-    return urllib.request.getproxies().get(address.scheme)
+    # With the clients for HTTP and mail that it has, this takes longer to import than a connection to be made.
+    from urllib.request import getproxies_environment, proxy_bypass_environment
+
+    address = urlsplit(server)
+    if not address.hostname or proxy_bypass_environment(address.hostname):
+        return None
+    return getproxies_environment().get(address.scheme)
 
 
 def _checked_proxy(proxy: str | None, source: str) -> str | None:
