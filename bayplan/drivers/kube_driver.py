@@ -26,6 +26,7 @@ from ..kube.discovery import find_served
 from ..kube.event_recorder import EventRecorder
 from ..kube.kube_cluster import KubeCluster
 from ..kube.loop_bridge import PatientCrossing
+from ..kube.post_pipeline import EVENT_CHANNELS
 from ..kube.reflector import Reflector
 from ..kube.retry_backoff import Backoff
 from ..kube.sender import Order, PostOrder, Sender, TokenBucket
@@ -97,7 +98,12 @@ class KubeDriver:
             self._may_send,
             FeatureGates.of(self.options.feature_gates).release.retries_bindings,
         )
-        self._event_sender = Sender(connection, TokenBucket(client.qps, client.burst), answered)
+        self._event_sender = Sender(
+            connection,
+            TokenBucket(client.qps, client.burst),
+            answered,
+            channels=EVENT_CHANNELS,
+        )
         self._events = EventRecorder(self._event_sender, self.options.clock)
         self._outbox: PatientCrossing[Order | PostOrder] = PatientCrossing(
             self.core.loop, self._loop, self._sender.take

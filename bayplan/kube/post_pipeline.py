@@ -24,6 +24,8 @@ from .http1 import ResponseReader
 log = logging.getLogger(__name__)
 
 CHANNELS = 16
+EVENT_CHANNELS = 4
+"""For events: fewer, as bindings go first, and each connection costs a handshake."""
 DEPTH = 8
 """Maximum number of requests in flight per connection; when half of them are answered, more follow
 together."""
@@ -268,9 +270,12 @@ class PostPool:
         return self._head_for[1]
 
     def _open_more(self) -> None:
-        """Open a channel for each request, up to the limit."""
-        wanted = min(self._limit, self.under_way) - len(self._channels) - self._opening
-        for _ in range(wanted):
+        """Open a channel for each request, up to the limit; the first one alone.
+
+        With handshakes at the same time, the first requests would wait for the last of them.
+        """
+        wanted = min(self._limit, self.under_way) if self._channels else 1
+        for _ in range(wanted - len(self._channels) - self._opening):
             self._opening += 1
             task = asyncio.get_running_loop().create_task(self._open())
             self._tasks.add(task)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..errors import ApiError
 from .connection import JSON, MAX_RETRIES, Answer, Connection, UnreachableError, refusal
-from .post_pipeline import Done, Post, PostPool
+from .post_pipeline import CHANNELS, Done, Post, PostPool
 from .request_metrics import NO_RESPONSE
 from .retry_backoff import loop_time
 
@@ -75,6 +75,8 @@ class Sender:
         answered: Callable[[Result], None],
         may_send: Callable[[], bool] = lambda: True,
         retries_bindings: bool = False,
+        *,
+        channels: int = CHANNELS,
     ) -> None:
         self._connection = connection
         self._bucket = bucket
@@ -88,7 +90,7 @@ class Sender:
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
         self._pool: PostPool | None = None
         if connection.credentials.proxy is None:
-            self._pool = PostPool(connection.credentials, self._may_send, _not_sent)
+            self._pool = PostPool(connection.credentials, self._may_send, _not_sent, channels)
         self._under_way: set[asyncio.Task[None]] = set()
         self._sending: set[asyncio.Task[Any] | None] = set()
         self._delayed: deque[tuple[float, Post]] = deque()

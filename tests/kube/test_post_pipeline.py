@@ -121,12 +121,21 @@ def test_everything_is_posted_once_and_answered() -> None:
     assert server.connections <= 4
 
 
-def test_few_requests_have_a_connection_each() -> None:
-    server = FakeServer(lambda count: CREATED)
+def test_few_requests_have_a_connection_each_and_the_first_waits_for_no_other() -> None:
+    open_then: list[int] = []
 
-    run(server, lambda pool: post(pool, b"a", b"b", b"c"))
+    def reply(count: int) -> bytes:
+        open_then.append(server.connections)
+        return CREATED
 
-    assert server.connections == 3
+    async def work(pool: PostPool) -> None:
+        await post(pool, b"a", b"b", b"c")
+        await post(pool, b"d", b"e", b"f")
+
+    server = FakeServer(reply)
+    run(server, work)
+
+    assert (open_then[0], server.connections) == (1, 3)
 
 
 def test_server_that_closes_after_an_answer_gets_the_rest_again() -> None:
