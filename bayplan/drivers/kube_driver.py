@@ -46,7 +46,7 @@ LOOK_AGAIN_S = 300.0
 REFUSED_LIMIT_S = 5.0
 """The longest step between retries of refused requests, as for want of permission."""
 MANY = frozenset({"Pod", "Node"})
-"""Kinds of which there are many objects; they are requested first."""
+"""Kinds of which there are many objects, and which every server has; they are requested first."""
 NOT_SYNCED = "handlers are not fully synchronized"
 DRAIN_S = 10.0
 """Seconds that writes under way may take at the end."""
@@ -177,10 +177,13 @@ class KubeDriver:
         that does not hold.
         """
         self.core.start(self.cluster.apply, self.cluster.answer)
-        self._begin(self._follow_all())  # discovery goes on while the scheduler is built
+        self._waiting_for = {resource.kind.name for resource in self._resources()}
+        self._begin(self._follow_others())  # discovery goes on while the scheduler is built
         scheduler = self.scheduler = await self.core.call(self._build)
         handles = [profile.handle for profile in scheduler.profiles.values()]
         self._keeps_sources = any(handle.keeps_whole_objects for handle in handles)
+        for kind in sorted(MANY):
+            self._follow(RESOURCES[kind])
         self._built.set()
         await self.unless_it_fails(self._synced.wait())
 
@@ -255,19 +258,22 @@ class KubeDriver:
         if attempt.outcome is Outcome.ERROR and not self.connection.is_away:
             log.warning("pod %s: %s", attempt.pod.key, attempt.message)
 
-    async def _follow_all(self) -> None:
-        """Follow all kinds that the server serves."""
+    async def _follow_others(self) -> None:
+        """Follow all other kinds that the server serves."""
         served = await self._discover()
         await self._built.wait()
         custom = self._custom_resources()
-        self._waiting_for = {resource.kind.name for resource in served} | set(custom)
-        for resource in sorted(served, key=lambda one: one.kind.name not in MANY):
-            self._follow(resource)
+        self._waiting_for |= set(custom)
+        for resource in served:
+            if resource.kind.name not in MANY:
+                self._follow(resource)
         for declared in custom.values():
             self._follow_custom(declared)
         self._begin(self._events.run())
-        known = {resource.plural for resource in served}
-        missing = [resource for resource in self._resources() if resource.plural not in known]
+        known = MANY | {resource.kind.name for resource in served}
+        missing = [resource for resource in self._resources() if resource.kind.name not in known]
+        for resource in missing:
+            self._kind_synced(resource.kind.name)
         if missing:
             log.info("not served: %s", ", ".join(resource.plural for resource in missing))
             self._begin(self._look_for(missing))
