@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from . import affinity, devices, node, resources, spread, volumes
-from . import node as gates
 from .proposal import Ask, Remedy
 
 Proposer = Callable[[Ask], Iterator[Remedy]]
 
 PROPOSERS: Mapping[str, tuple[Proposer, ...]] = {
-    "SchedulingGates": (gates.lift_gates,),
-    "GangScheduling": (gates.shrink_gang,),
+    "SchedulingGates": (node.lift_gates,),
+    "GangScheduling": (node.shrink_gang,),
     "NodeName": (node.change_node_name,),
     "NodeUnschedulable": (node.uncordon,),
     "TaintToleration": (node.bear_taints,),

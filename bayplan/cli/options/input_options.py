@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 from ...api.text.durations import EXPECTED, parse_duration
 from ...errors import InputError
-from .option_groups import option, parameters_of, show_options
+from .option_groups import option, parameters_of, show_options, with_default
 
 NAME = "max_input_size"
 MAX_INPUT_SIZE = option(
@@ -31,7 +31,8 @@ def takes_input_limit(command: Callable[..., None]) -> Callable[..., None]:
             command(*args, **options)
 
     kind = inspect.Parameter.KEYWORD_ONLY
-    limit = inspect.Parameter(NAME, kind, default=MAX_INPUT_SIZE, annotation=str | None)
+    annotation = Annotated[str | None, with_default(MAX_INPUT_SIZE, ...)]
+    limit = inspect.Parameter(NAME, kind, default=None, annotation=annotation)
     show_options(run, [*parameters_of(command), limit])
     return run
 
