@@ -287,12 +287,12 @@ def _proxy_for(server: str) -> str | None:
     if not any(name.lower().endswith("_proxy") for name in os.environ):
         return None
     # With the clients for HTTP and mail that it has, this takes longer to import than a connection to be made.
-    from urllib.request import getproxies_environment, proxy_bypass_environment
+    from urllib.request import getproxies, proxy_bypass
 
     address = urlsplit(server)
-    if not address.hostname or proxy_bypass_environment(address.hostname):
+    if not address.hostname or proxy_bypass(address.hostname):
         return None
-    return getproxies_environment().get(address.scheme)
+    return getproxies().get(address.scheme)
 
 
 def _checked_proxy(proxy: str | None, source: str) -> str | None:
