@@ -197,6 +197,7 @@ TABLE_WRITERS = {"table", "cache", "testing"}
 # interface.
 UNREASONED = re.compile(r"except (Base)?Exception( as \w+)?:$|# type: ignore\[[\w,-]+\]$|except:")
 """A broad except or an ignored error of mypy without a comment beside it."""
+MODULE = re.compile(r"`([\w/]+\.py)`")
 PLUGIN_LISTS = {"plugins/in_tree.py", "plugins/__init__.py"}
 
 
@@ -405,14 +406,15 @@ def test_broad_excepts_and_ignored_types_have_a_reason() -> None:
     assert without == []
 
 
-def test_every_folder_says_what_lives_there() -> None:
-    silent = [
-        path.relative_to(PACKAGE).as_posix()
-        for path in PACKAGE.rglob("__init__.py")
-        if not ast.get_docstring(ast.parse(path.read_text("utf-8")))
-    ]
+def test_every_folder_says_what_lives_there_and_names_modules_that_exist() -> None:
+    sources = {path: path.read_text("utf-8") for path in PACKAGE.rglob("__init__.py")}
+    docs = {path.parent: ast.get_docstring(ast.parse(text)) for path, text in sources.items()}
+    named = [(at, name) for at, doc in docs.items() for name in MODULE.findall(doc or "")]
 
-    assert silent == []
+    assert [at for at, doc in docs.items() if not doc] == []
+    assert [
+        pair for pair in named if not any((at / pair[1]).exists() for at in (pair[0], PACKAGE))
+    ] == []
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 Contents: proposals, a module per kind of rejection, each given the rejection and the current
 cluster. Never: a promise. Proposals are verified by running the plugins, so one may
-be too much, or not enough; likely and small ones come first. Callers: `counterfactual.py`.
+be too much, or not enough; likely and small ones come first. Callers: `answers/counterfactual.py`.
 """
 
 from __future__ import annotations

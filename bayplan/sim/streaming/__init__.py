@@ -1,8 +1,8 @@
 """Streaming: simulations of traces that are longer than memory.
 
-Contents: reading objects one after the other (`lines.py`), adding them at their times (`timed_objects.py`),
-letting finished pods leave (`ended_pods.py`), results that are written as pods end and summed up on the way
-(`stream_results.py`, `running_use.py`, `sketch.py`), and the simulation that does so (`streamed_simulation.py`).
+Contents: the simulation, in which objects come at their times and finished pods leave (`streamed_simulation.py`);
+results that are written as pods end (`stream_results.py`) and summed up on the way (`running_use.py`,
+`stream_report.py`).
 Imports: what may enter sim. Never: a decision that an ordinary simulation would not make;
 anything kept per pod that has ended. Callers: cli, and users' scripts.
 """

@@ -1,9 +1,8 @@
 """Traces: convert published tables of nodes and pods to manifests.
 
-Contents: reading tables (`table_rows.py`), one importer per published trace (`catalog.py` lists
-them), one for custom tables (`own_tables.py`), what importers share (`published.py`, `trace_manifests.py`,
-`shapes.py`), and writing the manifests. Imports: what may enter sim. Never: a decision about
-placement, or printing. Callers: cli, and users' scripts.
+Contents: reading tables (`table_rows.py`), one importer per published trace, one for custom tables (`own_tables.py`),
+what importers share (`published.py`, `trace_manifests.py`, `shapes.py`), and writing the manifests. Imports: what may
+enter sim. Never: a decision about placement, or printing. Callers: cli, and users' scripts.
 """
 
 from .alibaba_2018 import Alibaba2018
