@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from ..api.pod import Pod
 from ..choices import ANY_NODE, ANY_ZONE, PLAN_SEEDS
@@ -21,6 +22,7 @@ from ..table import Ints
 from .fleet import Fleet, NodeOption, fleet_objects, node_names
 from .node_probe import Probe, class_key, pending_counts
 from .plan_input import PlanInput
+from .spare_pods import SparePod, TiedPods, with_spare_pods
 from .workers import WorkerPool, count_workers
 
 COLLECT_EVERY = 8
@@ -108,6 +110,8 @@ class Verifier:
         self._workers = WorkerPool(self._work, 0 if has_extenders else count_workers())
         self._longest_s = 0.0
         self._hard_seeds: list[int] = []
+        self._waiting = TiedPods()
+        self._spare: list[SparePod] = []
 
     @property
     def options(self) -> Sequence[NodeOption]:
@@ -168,6 +172,7 @@ class Verifier:
         for seed in range(1, self._demands.seeds):
             _, missing = self.run(fleet, seed)
             if missing:
+                self._waiting.note(missing)
                 return FleetVerdict(fleet, missing)
         for zone, left in self._losses(fleet):
             _, missing = self.run(left)
@@ -202,6 +207,7 @@ class Verifier:
             _, pending = self.run(fleet, self._demands.seeds + further)
             found.tried += 1
             if pending:
+                self._waiting.note(pending)
                 found.most_pending = len(pending)
                 found.missing = pending_counts(self._probe, pending)
                 if further not in self._hard_seeds:
@@ -220,20 +226,40 @@ class Verifier:
                 return pending_counts(self._probe, pending)
         return None
 
+    def take_spare_pods(self, worth: NDArray[np.float64], most: float) -> bool:
+        """Have room for copies of pods that waited with some seeds, worth so much at most, in fleets from now on; False
+        if there are none.
+        """
+        self._spare = self._waiting.copies(self._probe, worth, most)
+        if self._spare:
+            self._known.clear()
+        return bool(self._spare)
+
+    def forget_spare_pods(self) -> None:
+        """Have room for the workload alone in fleets from now on."""
+        self._spare = []
+        self._known.clear()
+
     def good_verdicts(self) -> list[FleetVerdict]:
         """All fleets that were found to be good, the cheapest first."""
         good = [one for one in self._known.values() if one.is_good]
         return sorted(good, key=lambda one: one.fleet.price(self.options))
 
     def run(self, fleet: Fleet, further_seed: int = 0) -> tuple[Simulation | None, list[Pod]]:
-        """Place all pods on a fleet; returns the simulation and the pods that stay pending."""
+        """Place all pods on a fleet; returns the simulation and the pods that stay pending.
+
+        With the seeds of a plan but the first, spare pods are placed, too.
+        """
         objects = fleet_objects(fleet, self.options, self._demands.headroom)
         if not objects and not self._given.kept_nodes:
             return None, [one.pod for one in self._probe.classes for _ in range(one.count)]
         self.runs += 1
         if self.runs % COLLECT_EVERY == 0:
             gc.collect()  # simulations are cycles, which Python does not search for while one runs
-        everything = [*self._given.kept, *objects, *self._given.workload]
+        workload = self._given.workload
+        if 0 < further_seed < self._demands.seeds:
+            workload = with_spare_pods(workload, self._spare)
+        everything = [*self._given.kept, *objects, *workload]
         seed = (self.settings.seed or 0) + further_seed
         settings = replace(self.settings, seed=seed) if further_seed else self.settings
         simulation = settings.simulation(everything, pods_end=False)

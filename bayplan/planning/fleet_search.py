@@ -49,6 +49,8 @@ LP_SHARE = 0.2
 """Share of the time that a linear program may take."""
 RELAX_S = 2.0
 """Time that column generation takes: few classes are done by then, with many it does not raise the bound for long."""
+SPARE_SHARE = 0.005
+"""Share of the price that spare pods are worth at most."""
 VARIANT_STEP = 0.015
 """Share of the price that a variant is to save."""
 LEAST_RESERVE = 0.5
@@ -119,8 +121,15 @@ class FleetSearch:
 
     def run(self) -> SearchState:
         """Search until nothing helps or the time is over. Ctrl-C ends it with the best plan so far."""
+        return self._run(self._search)
+
+    def go_on_with_spare_room(self) -> SearchState:
+        """Search for fleets with room for more of the pods that waited with some seeds only."""
+        return self._run(self._search_with_spare_room)
+
+    def _run(self, search: Callable[[], None]) -> SearchState:
         try:
-            self._search()
+            search()
         except KeyboardInterrupt:
             if self.state.best is None:
                 raise
@@ -152,6 +161,19 @@ class FleetSearch:
             self._try_patterns(master)
         self._improve()
 
+    def _search_with_spare_room(self) -> None:
+        """The best fleet gets nodes for spare pods; if it cannot, as pools have no further node, it stays as it is."""
+        best, price = self.state.best, self.state.price
+        if best is None or not self.verifier.take_spare_pods(self._worth, SPARE_SHARE * price):
+            return
+        self.state.best, self.state.price = None, np.inf
+        self._lead, self._lead_estimate = None, np.inf
+        self._repair(best.fleet, np.inf)
+        if self.state.best is None:
+            self.verifier.forget_spare_pods()
+            self.state.best, self.state.price = best, price
+        self._improve()
+
     # The parts in order
 
     def _begin_with_first_fit(self) -> None:
@@ -164,7 +186,9 @@ class FleetSearch:
         fleet = self._fleet(counts)
         if is_complete:
             self.state.first_fit_price = fleet.price(probe.options)
-        verdict = self._repair(fleet, np.inf, requests=requests)
+        if fleet.price(probe.options) >= self.state.price - CLOSE:
+            return  # it is no plan to begin with
+        verdict = self._repair(fleet, self.state.price, requests=requests)
         if not verdict.is_good:
             self.state.failed = verdict
 
@@ -179,7 +203,10 @@ class FleetSearch:
         counts = fluid.whole(AMPLE_RESERVE)
         if counts is None:
             return MOST_RESERVE
-        self._try(self._fleet(counts))
+        fleet = self._fleet(counts)
+        is_cheaper = fleet.price(self.probe.options) < self.state.price - CLOSE
+        if is_cheaper and pools_allow(fleet, self.probe.options):
+            self._repair(fleet, self.state.price, most=2)
         return AMPLE_RESERVE if self.state.best is not None else MOST_RESERVE
 
     def _find_reserve(self, fluid: FluidPlan, high: float) -> None:

@@ -34,8 +34,8 @@ from .plan_input import PlanInput, prepare_input
 from .pools import NodePool
 from .solver import load_highs
 
-SEARCH_SHARE = 0.75
-"""Share of the time limit that the search may take; the rest is for further seeds."""
+SEARCH_SHARE, SPARE_ROOM_SHARE = 0.65, 0.85
+"""Shares of the time limit at which the search ends, and that with spare room; the rest is for further seeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,19 @@ def search_plan(
         room = _kept_room(given, probe, settings) if given.kept else None
         until_s = state.time_limit_s
         state.time_limit_s *= SEARCH_SHARE
-        FleetSearch(probe, verifier, request.demands, state, room, list(candidates), on_state).run()
+        search = FleetSearch(
+            probe, verifier, request.demands, state, room, list(candidates), on_state
+        )
+        search.run()
         verdict = state.best or state.failed
         assert verdict is not None, "a search has a fleet, good or not"
         other_seeds = None
         if state.best is not None and not state.is_interrupted:
-            verdict, other_seeds = steadied(verdict, probe, verifier, until_s)
+            other_seeds = verifier.try_other_seeds(verdict.fleet, until_s)
+            if not other_seeds.is_steady:
+                state.time_limit_s = until_s * SPARE_ROOM_SHARE
+                verdict = search.go_on_with_spare_room().best or verdict
+                verdict, other_seeds = steadied(verdict, probe, verifier, until_s)
             state.price = verdict.fleet.price(probe.options)
         simulation = verifier.simulation_of(verdict)
         plan = plan_of(state, verdict, probe.options)
