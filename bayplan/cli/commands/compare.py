@@ -36,7 +36,7 @@ from ..render.plain_data import ANSWER_FORM, AnswerForm
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
-    from ...answers.compare import ComparedRun, MakeSimulation
+    from ...answers.compare import ComparedRun, Comparison, MakeSimulation
     from ...sim.settings import Settings
 
 DEFAULT = "default"
@@ -149,10 +149,7 @@ def compare(options: CompareOptions) -> None:
         answer,
         "Comparison",
         options.output,
-        lambda: [
-            " ".join([f"pod/{each.pod}", *(f"node/{node}" if node else "-" for node in each.nodes)])
-            for each in answer.differences()
-        ],
+        lambda: _name_lines(answer),
         lambda console: render_comparison(
             console,
             answer,
@@ -161,6 +158,14 @@ def compare(options: CompareOptions) -> None:
         ),
         reading.remarks,
     )
+
+
+def _name_lines(answer: Comparison) -> list[str]:
+    """`pod/<namespace>/<name>` and a node of each run, for the pods whose nodes differ; `-` stands for no node."""
+    return [
+        " ".join([f"pod/{each.pod}", *(f"node/{node}" if node else "-" for node in each.nodes)])
+        for each in answer.differences()
+    ]
 
 
 def _schedulers(options: CompareOptions, version: str = "") -> list[tuple[str, Settings]]:

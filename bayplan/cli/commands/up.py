@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from ...apiserver import ApiServer
     from ...scheduler import Scheduler
     from ...sim.settings import Settings
+    from ...web.live import PageServer, ReadUse
     from .up_manifests import UpManifests
 
 DEFAULT_NODES = 3
@@ -233,9 +234,6 @@ def serve(
 ) -> None:
     """Serve until a signal."""
     from ...apiserver import NodeModel
-    from ...apiserver.object_editor import ObjectEditor
-    from ...sim.settings import DEFAULT_SETTINGS
-    from ...web.live import PageServer
     from .up_manifests import add_nodes, load, read_manifests, read_shape
 
     version = options.kubernetes_version
@@ -264,16 +262,7 @@ def serve(
             running = start_scheduler(server, settings)
             path = write_kubeconfig(server, options.kubeconfig, folder or own_folder)
             if options.page:
-                shown = PageServer(
-                    page_source(
-                        server.plane.cluster,
-                        server.clock,
-                        lambda: running,
-                        settings or DEFAULT_SETTINGS,
-                        edit=ObjectEditor(server.registry).handle,
-                        read_use=use,
-                    )
-                )
+                shown = make_page(server, running, settings, use)
                 await shown.start(options.page_port)
             say_ready(server, path, shown.url if shown is not None else "", entry, detached)
             await until_told()
@@ -290,6 +279,25 @@ def serve(
             else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bayplan-")))
         )
         asyncio.run(run())
+
+
+def make_page(
+    server: ApiServer, running: Scheduler | None, settings: Settings | None, use: ReadUse | None
+) -> PageServer:
+    """The page of the cluster, on which its objects can be edited."""
+    from ...apiserver.object_editor import ObjectEditor
+    from ...sim.settings import DEFAULT_SETTINGS
+    from ...web.live import PageServer
+
+    source = page_source(
+        server.plane.cluster,
+        server.clock,
+        lambda: running,
+        settings or DEFAULT_SETTINGS,
+        edit=ObjectEditor(server.registry).handle,
+        read_use=use,
+    )
+    return PageServer(source)
 
 
 def make_server(
