@@ -14,7 +14,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "bayplan"
 
-SHARED = {"choices", "errors", "clock", "observe", "stamped_cache", "yaml_tree"}
+SHARED = {"choices", "errors", "clock", "observe", "releases", "stamped_cache", "yaml_tree"}
 BELOW_SCHEDULER = {
     "api",
     "table",
@@ -33,6 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "clock": set(),
     "observe": set(),
+    "releases": set(),
     "stamped_cache": set(),
     "yaml_tree": set(),
     "compiled_kernel": set(),
@@ -40,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
     "table": {"api"},
     "amounts": {"api", "table", "compiled_kernel"},
     "framework": {"api", "table", "amounts"},
-    "config": {"api", "framework"},
+    "config": {"api"},
     "queue": {"api", "framework"},
     "cache": {"api", "framework", "table"},
     "cluster": {"api", "framework"},

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.observe import SchedulerMetrics
+from bayplan.observe.scheduler_metrics import SchedulerMetrics
 from bayplan.stamped_cache import Budget, BudgetedCache, StampedCache, counts_of
 
 ROOT = Path(__file__).resolve().parent.parent

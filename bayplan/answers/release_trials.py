@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ..api.pod import Pod
 from ..config import FeatureGates, default_config
 from ..config.releases import Release
-from ..framework.gate_effects import EFFECTS
+from ..releases.gate_effects import EFFECTS
 from ..scheduler import (
     Attempt,
     FirstByName,

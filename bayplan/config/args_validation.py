@@ -24,7 +24,7 @@ from ..api.selectors import (
 from ..api.text.durations import format_go_duration
 from ..api.text.name_faults import key_faults, value_faults
 from ..errors import one_of
-from ..framework.feature_gates import DEFAULT_GATES
+from ..releases.feature_gates import DEFAULT_GATES
 from .gates import SCORING_GATE, FeatureGates
 from .plugin_args import (
     DEFAULTING_TYPES,

@@ -6,7 +6,7 @@ Mirrors pkg/scheduler/apis/config/v1/{default_plugins,defaults}.go.
 from collections.abc import Mapping
 from typing import Any
 
-from ..framework.feature_gates import DEFAULT_GATES
+from ..releases.feature_gates import DEFAULT_GATES
 from .gates import (
     DYNAMIC_RESOURCE_ALLOCATION,
     GANG_SCHEDULING,

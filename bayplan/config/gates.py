@@ -1,7 +1,7 @@
 """Gates: the --feature-gates flag.
 
 Mirrors Set of staging/src/k8s.io/component-base/featuregate/feature_gate.go; the gates are in
-`framework/feature_gates.py`.
+`releases/feature_gates.py`.
 """
 
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import structs
 
 from ..errors import ConfigError
-from ..framework.feature_gates import CURRENT_VERSION, GATES, FeatureGates
-from ..framework.release import DEFAULT_RELEASE, Release
+from ..releases.feature_gates import CURRENT_VERSION, GATES, FeatureGates
+from ..releases.release import DEFAULT_RELEASE, Release
 from .plugin_args import Args, DynamicResourcesArgs, UtilizationShapePoint, VolumeBindingArgs
 from .problems import Literally, ProblemKind, Problems
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from ..framework.gate_effects import EFFECTS
+from ..releases.gate_effects import EFFECTS
 from .args_validation import validate_args
 from .decode import decode, plain_numbers
 from .defaults import default_plugin_config, merge_plugins

@@ -9,7 +9,7 @@ from ..api.own_documents import KUBERNETES_VERSION
 from ..api.wire.placement_fields import note_version
 from ..api.wire.written_versions import written_as
 from ..errors import ConfigError
-from ..framework.release import DEFAULT_RELEASE, RELEASES, Release, find_release, parse_release
+from ..releases.release import DEFAULT_RELEASE, RELEASES, Release, find_release, parse_release
 
 KNOWN = ", ".join(RELEASES)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..api.resources import is_extended
 from ..api.text.name_faults import key_faults
-from ..framework.feature_gates import DEFAULT_GATES
+from ..releases.feature_gates import DEFAULT_GATES
 from .args_validation import seconds, validate_args
 from .gates import FeatureGates
 from .plugin_args import ARGS_TYPES, Args

@@ -12,7 +12,7 @@ from ..api.pod import Pod
 from ..config import SchedulerConfiguration, parse_feature_gates, parse_reading
 from ..config.releases import choose_release, release_warning
 from ..errors import ConfigError
-from ..framework.feature_gates import FeatureGates
+from ..releases.feature_gates import FeatureGates
 from ..scheduler import plugin_faults
 from ..sim.settings import Settings
 from .cluster_facts import ClusterFacts, Finding, FoundConfiguration

@@ -18,7 +18,6 @@ from ..api.pod_groups import PodGroup
 from ..clock import Clock, SystemClock
 from ..config import SchedulerConfiguration
 from ..errors import ApiError
-from ..framework.feature_gates import FeatureGates
 from ..framework.handle import PodEvent
 from ..kube.connection import Connection
 from ..kube.custom_reflector import CustomReflector
@@ -31,7 +30,8 @@ from ..kube.reflector import Reflector
 from ..kube.retry_backoff import Backoff
 from ..kube.sender import Order, PostOrder, Sender, TokenBucket
 from ..kube.watched_kinds import RESOURCES, Resource
-from ..observe import SchedulerMetrics
+from ..observe.scheduler_metrics import SchedulerMetrics
+from ..releases.feature_gates import FeatureGates
 from ..scheduler.attempt import Attempt, Outcome
 from ..scheduler.build import build_scheduler
 from ..scheduler.cycle import Scheduler

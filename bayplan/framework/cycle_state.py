@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ..amounts.rules import FitRule
 from ..api.pod import Pod
 from ..api.pod_status import NodeClaimStatuses
-from ..observe import SchedulerMetrics
+from ..observe.scheduler_metrics import SchedulerMetrics
 from ..observe.times import NEVER, Times
 from ..table import Ints
 from .cancellation import NEVER_CANCELLED, Cancellation

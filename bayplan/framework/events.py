@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ..api.pod import Pod
 from ..errors import InputError
-from .feature_gates import DEFAULT_GATES, FeatureGates
+from ..releases.feature_gates import DEFAULT_GATES, FeatureGates
 
 T = TypeVar("T")
 

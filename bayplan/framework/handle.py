@@ -17,16 +17,16 @@ from ..api.pod_groups import GroupPreemptor, PodGroup
 from ..api.wire.whole import whole
 from ..clock import Clock, SystemClock
 from ..errors import PluginError
-from ..observe import SchedulerMetrics
+from ..observe.scheduler_metrics import SchedulerMetrics
+from ..releases.feature_gates import DEFAULT_GATES, FeatureGates
+from ..releases.release import DEFAULT_RELEASE, Release
 from ..table import Ints, NodeInfo, NodeTable
 from ..table.what_if import WhatIf
 from .cycle_state import CycleState
 from .faults import PluginFaults
-from .feature_gates import DEFAULT_GATES, FeatureGates
 from .group_options import GroupOptions
 from .lister import Lister
 from .lister_changes import Follower
-from .release import DEFAULT_RELEASE, Release
 from .status import Status
 
 if TYPE_CHECKING:

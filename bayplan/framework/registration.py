@@ -12,6 +12,7 @@ from difflib import get_close_matches
 
 from ..api.custom import CustomResource, is_custom
 from ..errors import PluginError
+from ..releases.feature_gates import DEFAULT_GATES
 from .answer_checks import wrong
 from .events import (
     ANY_EVENT,
@@ -23,7 +24,6 @@ from .events import (
     default_events,
     wait_for,
 )
-from .feature_gates import DEFAULT_GATES
 from .handle import release_of
 from .interface import (
     FilterPlugin,

@@ -198,6 +198,23 @@ class Connection:
                 self.requests.answered("GET", NO_RESPONSE)
             raise self._unreachable(error) from None
 
+    def stream_ahead(self, path: str, query: Mapping[str, str | int]) -> None:
+        """Send the request of a later `stream` now; the response is received meanwhile."""
+        target = f"{path}?{urlencode(query)}"
+        self._client.send_ahead(self._address(), target, self._request_headers())
+
+    def _address(self) -> Address:
+        known = self.credentials
+        return Address(known.server, known.ssl_context, known.server_name, known.proxy)
+
+    def _request_headers(self, content_type: str | None = None) -> dict[str, str]:
+        headers = self._headers
+        if content_type is not None:
+            headers = {**headers, "Content-Type": content_type}
+        if self.credentials.authorization is not None:
+            headers = {**headers, "Authorization": self.credentials.authorization}
+        return headers
+
     async def _send(
         self, method: str, target: str, body: bytes | None, content_type: str, timeout_s: float
     ) -> Answer:
@@ -214,18 +231,10 @@ class Connection:
     async def _open(
         self, method: str, target: str, body: bytes | None, content_type: str = JSON
     ) -> AsyncIterator[Response]:
-        credentials = self.credentials
-        if credentials.is_stale:
+        if self.credentials.is_stale:
             await self._refresh()
-        headers = self._headers
-        if body is not None:
-            headers = {**headers, "Content-Type": content_type}
-        if credentials.authorization is not None:
-            headers = {**headers, "Authorization": credentials.authorization}
-        address = Address(
-            credentials.server, credentials.ssl_context, credentials.server_name, credentials.proxy
-        )
-        async with self._client.send(address, method, target, headers, body) as response:
+        headers = self._request_headers(None if body is None else content_type)
+        async with self._client.send(self._address(), method, target, headers, body) as response:
             if self.is_away:
                 self.is_away = False
                 self._back.set()

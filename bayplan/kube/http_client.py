@@ -191,13 +191,24 @@ class HttpClient:
     def __init__(self) -> None:
         self._idle: list[HttpConnection] = []
         self._open: set[HttpConnection] = set()
+        self._ahead: dict[str, asyncio.Task[Response]] = {}
+        """Requests whose responses no `send` has taken yet, by target."""
 
     async def close(self) -> None:
         """Close all connections; requests under way fail."""
+        for sent in self._ahead.values():
+            sent.cancel()
+        await asyncio.gather(*self._ahead.values(), return_exceptions=True)
+        self._ahead.clear()
         for connection in list(self._open):
             connection.close()
         self._open.clear()
         self._idle.clear()
+
+    def send_ahead(self, address: Address, target: str, headers: dict[str, str]) -> None:
+        """Send a GET now; the next `send` of it returns its response."""
+        exchange = self._exchange(address, "GET", target, headers, None)
+        self._ahead[target] = asyncio.ensure_future(exchange)
 
     @asynccontextmanager
     async def send(
@@ -212,15 +223,8 @@ class HttpClient:
 
         Raises OSError when there is no response.
         """
-        url = urlsplit(address.url)
-        is_forwarded = address.proxy is not None and url.scheme == "http"
-        request = make_request(
-            method,
-            f"{address.url}{target}" if is_forwarded else f"{url.path}{target}",
-            {"Host": url.netloc, **headers, **_proxy_headers(address, is_forwarded)},
-            body,
-        )
-        connection, head = await self._exchange(address, url, method, request)
+        sent = self._ahead.pop(target, None) if method == "GET" else None
+        head, connection = await (sent or self._exchange(address, method, target, headers, body))
         try:
             yield Response(head, connection)
         finally:
@@ -232,12 +236,25 @@ class HttpClient:
                 self._open.discard(connection)
 
     async def _exchange(
-        self, address: Address, url: SplitResult, method: str, request: bytes
-    ) -> tuple[HttpConnection, Head]:
+        self,
+        address: Address,
+        method: str,
+        target: str,
+        headers: dict[str, str],
+        body: bytes | None,
+    ) -> Response:
+        url = urlsplit(address.url)
+        is_forwarded = address.proxy is not None and url.scheme == "http"
+        request = make_request(
+            method,
+            f"{address.url}{target}" if is_forwarded else f"{url.path}{target}",
+            {"Host": url.netloc, **headers, **_proxy_headers(address, is_forwarded)},
+            body,
+        )
         while True:
             connection = self._take_idle() or await self._connect(address, url)
             try:
-                return connection, await connection.ask(request)
+                return Response(await connection.ask(request), connection)
             except BaseException as error:  # closed in any case, also when cancelled
                 connection.close()
                 self._open.discard(connection)

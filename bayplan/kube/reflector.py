@@ -27,6 +27,7 @@ from ..api.wire.lenient import decode_leniently
 from ..api.wire.sourced import with_source
 from ..errors import ApiError, DecodeError
 from .connection import ServerStatus
+from .first_streams import CACHED, WATCH_S, first_stream
 from .retry_backoff import Backoff, loop_time
 from .watched_kinds import Resource
 
@@ -36,8 +37,6 @@ PAGE = 1000
 GONE, NOT_FOUND = 410, 404
 UNSUPPORTED = frozenset({400, 405, 422})
 """Refusals by a server that has no streams."""
-WATCH_S = (300.0, 600.0)
-"""Timeout of a watch: a random number in between."""
 SHORT_WATCH_S = 1.0
 """A watch that ends sooner, and without an event, counts as a failure."""
 MAX_REPORTED = 10_000
@@ -47,8 +46,6 @@ SILENCE_S = 60.0
 
 INITIAL_END = b'"k8s.io/initial-events-end"'
 """Annotation of the bookmark after the initial events of a stream."""
-CACHED = "0"
-"""The resource version of any state, which the server has in its cache."""
 RETRIED = frozenset({401, 408, GONE, 429})
 """Refusals after which a stream is tried again; after others, the objects are listed."""
 
@@ -358,23 +355,21 @@ class Reflector:
 
     async def watch(self, is_initial: bool = False) -> None:
         """Follow the changes since the last version, or after all objects, until the server ends the watch."""
-        timeout_s = random.uniform(*WATCH_S)
         query: dict[str, str | int] = {
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._version,
-            "timeoutSeconds": int(timeout_s),
+            "timeoutSeconds": int(random.uniform(*WATCH_S)),
             **self._selection(),
         }
         if is_initial:
             self._initial = set()
-            query["resourceVersion"] = self._first_version
-            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+            first = first_stream(self.resource.path, self.resource.field_selector)
+            query = {**first, "resourceVersion": self._first_version}
+        silence_s = float(query["timeoutSeconds"]) + SILENCE_S
         started, events_before = loop_time(), self._events
         try:
-            async with self._reader.stream(
-                self.resource.path, query, timeout_s + SILENCE_S
-            ) as body:
+            async with self._reader.stream(self.resource.path, query, silence_s) as body:
                 self.is_current = not is_initial
                 rest = b""
                 async for chunk in body.iter_any():

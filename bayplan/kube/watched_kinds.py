@@ -9,9 +9,8 @@ import msgspec
 
 from ..api.wire.kinds import KINDS, Kind
 from ..errors import ApiError
+from .first_streams import NOT_FINISHED
 
-NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
-"""Finished pods need no node; they are excluded."""
 DEVICES = "DynamicResourceAllocation"
 
 

@@ -5,15 +5,3 @@ of logging. May enter: `errors`, `clock`, `stamped_cache`, nothing else of the p
 here. Must not happen: a look-up by label, a lock or a string on the path of a pod. Called by: all
 code that counts something, and drivers that serve metrics.
 """
-
-from .profile_metrics import ERROR, UNSCHEDULABLE, ProfileMetrics
-from .scheduler_metrics import SchedulerMetrics
-from .series import Tally
-
-__all__ = [
-    "ERROR",
-    "UNSCHEDULABLE",
-    "ProfileMetrics",
-    "SchedulerMetrics",
-    "Tally",
-]

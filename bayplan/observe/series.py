@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class CounterSeries:
@@ -54,11 +56,10 @@ class Distribution:
 class Histogram:
     """Observations by size. `bounds` are the upper limits of the buckets; a limit belongs to its bucket."""
 
-    __slots__ = ("_bounds", "_counts", "_edges", "_sum")
+    __slots__ = ("_bounds", "_counts", "_sum")
 
     def __init__(self, bounds: list[float]) -> None:
         self._bounds = bounds
-        self._edges = np.array(bounds, dtype=np.float64)
         self._counts = [0] * (len(bounds) + 1)
         self._sum = 0.0
 
@@ -69,8 +70,10 @@ class Histogram:
 
     def observe_all(self, values: NDArray[np.float64]) -> None:
         """Add many observations at once; NaN stands for nothing observed."""
+        import numpy as np  # late: connections count before the scheduler is imported
+
         values = values[~np.isnan(values)]
-        buckets = np.bincount(self._edges.searchsorted(values), minlength=len(self._counts))
+        buckets = np.bincount(np.searchsorted(self._bounds, values), minlength=len(self._counts))
         self._counts = [
             seen + new for seen, new in zip(self._counts, buckets.tolist(), strict=True)
         ]

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..api.pod import Pod, PodSpec
 from ..framework import MAX_SCORE, NODE_OBJECT, CycleState, Handle, ScorePlugin
-from ..framework.release import DEFAULT_RELEASE, ImageVolumes
+from ..releases.release import DEFAULT_RELEASE, ImageVolumes
 from ..table import Ints, NodeTable, Rows
 
 MIB = 1024 * 1024

@@ -33,7 +33,7 @@ from ..framework.events import (
     wait_for,
 )
 from ..framework.interface import PASSES_PRE_FILTER, SKIPS_PRE_FILTER
-from ..framework.release import DEFAULT_RELEASE
+from ..releases.release import DEFAULT_RELEASE
 from ..table import NodeTable, Rows
 
 USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"

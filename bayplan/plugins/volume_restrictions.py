@@ -36,7 +36,7 @@ from ..framework.events import (
     wait_for,
 )
 from ..framework.interface import NOT_SETTLED, SKIPS_PRE_FILTER
-from ..framework.release import DEFAULT_RELEASE
+from ..releases.release import DEFAULT_RELEASE
 from ..table import NodeTable, Rows
 from ..table.volumes import ClaimUse, disks_of
 

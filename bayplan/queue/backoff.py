@@ -18,8 +18,8 @@ from ..framework.events import (
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_UPDATE,
 )
-from ..framework.feature_gates import FeatureGates
-from ..framework.release import GatedPods
+from ..releases.feature_gates import FeatureGates
+from ..releases.release import GatedPods
 from .heap import KeyedHeap
 from .queued_pod import NO_BACKOFF, QueuedPodInfo
 

@@ -23,8 +23,8 @@ from ..framework.events import (
     HintFunction,
     targets_of,
 )
-from ..framework.release import GatedPods
-from ..observe import SchedulerMetrics
+from ..observe.scheduler_metrics import SchedulerMetrics
+from ..releases.release import GatedPods
 from .queued_pod import QueuedPodInfo, Rejection
 
 log = logging.getLogger(__name__)

@@ -21,10 +21,10 @@ from ..framework.events import (
     ClusterEvent,
 )
 from ..framework.faults import FAULT
-from ..framework.release import GatedPods
 from ..framework.update_events import pod_update_events
-from ..observe import SchedulerMetrics
 from ..observe.logs import step, v
+from ..observe.scheduler_metrics import SchedulerMetrics
+from ..releases.release import GatedPods
 from .active import ACTIVE, BACKOFF, GATED, POD_ENTRY, UNSCHEDULABLE, ActiveQueue, QueueCounters
 from .backoff import LEFTOVER_TICK_S, QueueSettings, leftover_tick, make_backoff_queue, micros
 from .in_flight import InFlight

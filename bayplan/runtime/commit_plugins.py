@@ -36,7 +36,7 @@ from ..framework.answer_checks import (
 )
 from ..framework.cancellation import CANCELLED, Cancellation, cancelled_error
 from ..framework.handle import run_here
-from ..observe import Tally
+from ..observe.series import Tally
 from ..stamped_cache import StampedCache
 from ..table import NodeTable
 from .plugin_calls import ask_hooks, ask_keys, has_own

@@ -24,7 +24,7 @@ from ..framework import (
     ScorePlugin,
 )
 from ..framework.interface import EXTENSION_POINTS, Scope
-from ..framework.release import DEFAULT_RELEASE
+from ..releases.release import DEFAULT_RELEASE
 from .plugin_failures import PACKAGE, exception_text, last_line_in, place_of_line
 
 ENTRY_POINT_GROUP = "bayplan.plugins"

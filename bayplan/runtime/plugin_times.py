@@ -11,7 +11,9 @@ from time import perf_counter
 from typing import Any, ParamSpec, TypeVar
 
 from ..framework import Code, Plugin, Status
-from ..observe import ProfileMetrics, SchedulerMetrics, Tally
+from ..observe.profile_metrics import ProfileMetrics
+from ..observe.scheduler_metrics import SchedulerMetrics
+from ..observe.series import Tally
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -23,11 +23,11 @@ from ..framework import SUCCESS, Handle, Plugin, Status
 from ..framework.answer_checks import WrongAnswerError
 from ..framework.events import EXTENDER, EventWithHint, default_events
 from ..framework.faults import FAULT, PluginFaults
-from ..framework.feature_gates import FeatureGates
 from ..framework.registration import check_events, declared_resources, registered_events
-from ..observe import SchedulerMetrics
 from ..observe.release_metrics import follow_release
+from ..observe.scheduler_metrics import SchedulerMetrics
 from ..queue import GroupQueue, PodNominator, QueueSettings, Registration, SchedulingQueue
+from ..releases.feature_gates import FeatureGates
 from ..runtime import ProfileRuntime, Registry
 from ..runtime.executor import HoldingExecutor, InlineExecutor
 from ..runtime.hint_guards import AFTER_FAULTS, guarded_hint, guarded_sort_key

@@ -28,10 +28,10 @@ from ..config import (
 )
 from ..errors import ConfigError
 from ..framework import Handle, Plugin
-from ..framework.feature_gates import FeatureGates
 from ..framework.registration import declared_resources
-from ..framework.release import DEFAULT_RELEASE, Release
 from ..plugins.in_tree import IN_TREE
+from ..releases.feature_gates import FeatureGates
+from ..releases.release import DEFAULT_RELEASE, Release
 from ..runtime import Registry
 from ..runtime.profile import make_plugin
 from ..table import NodeTable

@@ -16,7 +16,7 @@ from ..framework.events import ASSIGNED_POD_DELETE
 from ..framework.faults import FAULT, PluginFaultError
 from ..framework.handle import Client, PodEvent
 from ..framework.lister import Lister
-from ..observe import ERROR, UNSCHEDULABLE
+from ..observe.profile_metrics import ERROR, UNSCHEDULABLE
 from ..observe.times import DECIDED, ENDED
 from ..queue import QueuedPodInfo
 from ..runtime import ProfileRuntime

@@ -13,11 +13,11 @@ from ..clock import Clock, Timers
 from ..framework import Plugin
 from ..framework.cancellation import Cancellation
 from ..framework.faults import PluginFaults
-from ..framework.feature_gates import FeatureGates
 from ..framework.handle import Client, Executor, RunBlocking, run_here
 from ..framework.lister import Lister
-from ..observe import SchedulerMetrics
+from ..observe.scheduler_metrics import SchedulerMetrics
 from ..queue import SchedulingQueue
+from ..releases.feature_gates import FeatureGates
 from ..runtime import ProfileRuntime
 from ..runtime.executor import HoldingExecutor
 from ..runtime.waiting_pods import HeldPods

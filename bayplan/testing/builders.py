@@ -20,9 +20,9 @@ from ..clock import ManualClock
 from ..cluster.objects import ObjectIndex
 from ..errors import InputError
 from ..framework import ActionType, ClusterEvent, Handle, Hint, Plugin
-from ..framework.feature_gates import FeatureGates
 from ..framework.handle import NoClient
 from ..framework.registration import registered_events
+from ..releases.feature_gates import FeatureGates
 from ..table import ChangeLog, NodeTable
 from ..table.writer import TableWriter
 

@@ -128,7 +128,7 @@ def describe_help(text: str) -> Iterator[str]:
 
 def metrics() -> str:
     """Every metric of the scheduler, from `bayplan.observe`."""
-    from bayplan.observe import SchedulerMetrics
+    from bayplan.observe.scheduler_metrics import SchedulerMetrics
 
     kinds = {"Histogram": "histogram", "Gauge": "gauge", "Counter": "counter"}
 

@@ -11,8 +11,8 @@ from bayplan.answers.pod_kinds import PodKind, on_nodes
 from bayplan.answers.what_if import AddNodes, ask_what_if, fit_with_nodes
 from bayplan.config import parse_config
 from bayplan.errors import InputError
-from bayplan.framework.feature_gates import FeatureGates
-from bayplan.framework.release import find_release
+from bayplan.releases.feature_gates import FeatureGates
+from bayplan.releases.release import find_release
 from bayplan.sim import Simulation
 from bayplan.sim.measures.run_measures import domain_fragmentation
 from bayplan.sim.settings import Settings, ignored_groups

@@ -8,8 +8,8 @@ import pytest
 
 from bayplan.answers.release_changes import SEVERAL, ReleaseChanges, find_release_changes
 from bayplan.api.pod import Pod
-from bayplan.framework.feature_gates import FeatureGates
-from bayplan.framework.release import find_release
+from bayplan.releases.feature_gates import FeatureGates
+from bayplan.releases.release import find_release
 from bayplan.sim import read_manifests
 from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_gang, make_node, make_pod

@@ -18,8 +18,8 @@ from bayplan.config import (
 from bayplan.config.generations import V1, V1BETA1, V1BETA2, V1BETA3
 from bayplan.config.legacy.policy import PROVIDERS
 from bayplan.errors import ConfigError
-from bayplan.framework.feature_gates import EFFECTS, gates_of
-from bayplan.framework.release import DEFAULT_RELEASE
+from bayplan.releases.feature_gates import EFFECTS, gates_of
+from bayplan.releases.release import DEFAULT_RELEASE
 
 GROUP = "kubescheduler.config.k8s.io"
 OLDER = ("v1beta1", "v1beta2", "v1beta3")

@@ -12,7 +12,7 @@ from bayplan.config.plugin_args import (
 )
 from bayplan.config.problems import Problems
 from bayplan.errors import ConfigError
-from bayplan.framework.release import find_release
+from bayplan.releases.release import find_release
 
 
 def faults(release: str, profile: str) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from bayplan.answers.release_trials import single_changes
-from bayplan.framework.feature_gates import DEFAULT_GATES
-from bayplan.framework.release import RELEASES
+from bayplan.releases.feature_gates import DEFAULT_GATES
+from bayplan.releases.release import RELEASES
 from tests.rig.conformance import release_facts
 from tests.rig.conformance.cli import read_cases
 from tests.rig.conformance.release_facts import CaseTrials, predict_all

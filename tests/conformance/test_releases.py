@@ -13,8 +13,8 @@ from bayplan.answers.release_changes import (
 )
 from bayplan.api.wire.decode import decode_object
 from bayplan.apiserver.registry.resource_table import ResourceCatalog
-from bayplan.framework.feature_gates import FeatureGates
-from bayplan.framework.release import RELEASES, find_release
+from bayplan.releases.feature_gates import FeatureGates
+from bayplan.releases.release import RELEASES, find_release
 from bayplan.sim import read_manifests
 from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_node

@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from bayplan.clock import ManualClock
 from bayplan.kube.leader import LeaderElector
 from bayplan.kube.request_metrics import RequestMetrics
-from bayplan.observe import SchedulerMetrics
 from bayplan.observe.families import HistogramFamily
+from bayplan.observe.scheduler_metrics import SchedulerMetrics
 
 from .promql import names_in
 

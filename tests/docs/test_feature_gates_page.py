@@ -6,14 +6,14 @@ When it fails, `python tests/docs/test_feature_gates_page.py` writes the tables 
 import re
 from pathlib import Path
 
-from bayplan.framework.feature_gates import (
+from bayplan.releases.feature_gates import (
     EFFECTS,
     GATES,
     STAGE_GATES,
     Effect,
     Gate,
 )
-from bayplan.framework.release import RELEASES
+from bayplan.releases.release import RELEASES
 
 PAGE = Path(__file__).parents[2] / "docs" / "feature-gates.md"
 PART = re.compile(r"(<!-- begin: (\w+) -->\n).*?(<!-- end -->)", re.S)

@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 
 from bayplan.answers.release_trials import NO_FACTS
-from bayplan.framework import release as module
-from bayplan.framework.release import RELEASES, Release
+from bayplan.releases import release as module
+from bayplan.releases.release import RELEASES, Release
 
 PAGE = Path(__file__).parents[2] / "docs" / "releases.md"
 PART = re.compile(r"(<!-- begin: facts -->\n).*?(<!-- end -->)", re.S)

@@ -16,7 +16,7 @@ from bayplan.framework.events import (
     required,
     wait_for,
 )
-from bayplan.framework.feature_gates import FeatureGates
+from bayplan.releases.feature_gates import FeatureGates
 from bayplan.testing.builders import make_node, make_pod
 
 

@@ -14,8 +14,8 @@ from bayplan.framework import (
     wait_for,
 )
 from bayplan.framework.events import NODE, POD, Hint, default_events
-from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.registration import declared_events, registered_events
+from bayplan.releases.feature_gates import FeatureGates
 from bayplan.testing.builders import make_handle
 
 

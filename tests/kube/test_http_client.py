@@ -88,6 +88,44 @@ def test_connection_is_not_used_again_when_the_server_says_so() -> None:
     assert server.connections == 2
 
 
+def test_a_request_sent_ahead_is_answered_once() -> None:
+    server = ScriptedServer(OK, OK)
+
+    async def work(client: HttpClient, url: str) -> None:
+        client.send_ahead(Address(url), "/path", {"Accept": "x"})
+        while not server.requests:
+            await asyncio.sleep(0)
+        assert await get(client, Address(url)) == b"ok"
+        assert len(server.requests) == 1
+        assert await get(client, Address(url)) == b"ok"
+
+    serve(server, work)
+
+    assert len(server.requests) == 2
+
+
+def test_a_failure_of_a_request_sent_ahead_is_that_of_the_request() -> None:
+    server = ScriptedServer(None, OK)
+
+    async def work(client: HttpClient, url: str) -> None:
+        client.send_ahead(Address(url), "/path", {"Accept": "x"})
+        with pytest.raises(LostError):
+            await get(client, Address(url))
+        assert await get(client, Address(url)) == b"ok"
+
+    serve(server, work)
+
+
+def test_a_request_sent_ahead_for_nothing_ends_with_the_client() -> None:
+    server = ScriptedServer()
+
+    async def work(client: HttpClient, url: str) -> None:
+        client.send_ahead(Address(url), "/path", {"Accept": "x"})
+        await client.close()
+
+    serve(server, work)
+
+
 @pytest.mark.parametrize(
     ("method", "is_repeated"),
     [pytest.param("GET", True, id="a read"), pytest.param("POST", False, id="a write")],

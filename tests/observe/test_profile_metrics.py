@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from bayplan.observe import ERROR, UNSCHEDULABLE, ProfileMetrics, SchedulerMetrics
-from bayplan.observe.profile_metrics import FOLD_AFTER
+from bayplan.observe.profile_metrics import ERROR, FOLD_AFTER, UNSCHEDULABLE, ProfileMetrics
+from bayplan.observe.scheduler_metrics import SchedulerMetrics
 from bayplan.observe.series import Distribution
 from bayplan.observe.times import (
     BINDING,

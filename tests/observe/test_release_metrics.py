@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from bayplan.api.node import ZONE
 from bayplan.api.pod_groups import DisruptionMode
-from bayplan.framework.feature_gates import FeatureGates
-from bayplan.framework.release import RELEASES, find_release
+from bayplan.releases.feature_gates import FeatureGates
+from bayplan.releases.release import RELEASES, find_release
 from bayplan.testing.builders import make_gang, make_node, make_object, make_pod
 from tests.rig.scenarios import Scenario
 

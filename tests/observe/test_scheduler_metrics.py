@@ -7,9 +7,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from bayplan.observe import UNSCHEDULABLE, SchedulerMetrics
 from bayplan.observe.families import CounterFamily
-from bayplan.observe.scheduler_metrics import SAMPLES
+from bayplan.observe.profile_metrics import UNSCHEDULABLE
+from bayplan.observe.scheduler_metrics import SAMPLES, SchedulerMetrics
 from bayplan.observe.times import DECIDED, ENDED, NEVER, STARTED
 
 COUNTERS = {
@@ -219,7 +219,7 @@ def test_a_tenth_is_sampled_and_not_every_tenth() -> None:
 def test_prometheus_client_is_imported_only_for_exposition() -> None:
     code = """
 import sys
-from bayplan.observe import SchedulerMetrics
+from bayplan.observe.scheduler_metrics import SchedulerMetrics
 metrics = SchedulerMetrics()
 assert "prometheus_client" not in sys.modules
 metrics.render()

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.framework.release import DEFAULT_RELEASE
-from bayplan.observe import SchedulerMetrics
 from bayplan.observe.families import (
     CounterFamily,
     Family,
@@ -15,8 +13,9 @@ from bayplan.observe.families import (
     ReadGauge,
 )
 from bayplan.observe.release_metrics import follow_release
-from bayplan.observe.scheduler_metrics import SHOWN_WITH
+from bayplan.observe.scheduler_metrics import SHOWN_WITH, SchedulerMetrics
 from bayplan.observe.series import exponential_buckets
+from bayplan.releases.release import DEFAULT_RELEASE
 
 UPSTREAM = Path(__file__).with_name("kube_scheduler_metrics.txt")
 OURS = {

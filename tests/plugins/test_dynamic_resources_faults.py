@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bayplan.framework.feature_gates import FeatureGates
-from bayplan.framework.release import find_release
+from bayplan.releases.feature_gates import FeatureGates
+from bayplan.releases.release import find_release
 from bayplan.testing.builders import make_node
 from bayplan.testing.devices import (
     claiming,

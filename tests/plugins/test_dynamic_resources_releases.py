@@ -9,9 +9,9 @@ import pytest
 
 from bayplan.api.devices import DeviceCapacity
 from bayplan.api.wire.decode import decode_object
-from bayplan.framework.feature_gates import FeatureGates
-from bayplan.framework.release import find_release
 from bayplan.plugins.dynamic_resources.device_capacity import CapacityError, uses_of
+from bayplan.releases.feature_gates import FeatureGates
+from bayplan.releases.release import find_release
 from bayplan.testing.builders import make_node
 from bayplan.testing.devices import (
     claiming,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.config.defaults import default_plugins
-from bayplan.framework.feature_gates import FeatureGates
+from bayplan.releases.feature_gates import FeatureGates
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.devices import claiming, make_class, make_request, make_slice
 from bayplan.testing.devices import make_claim as make_device_claim

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from bayplan.framework import SUCCESS, CycleState, Status
-from bayplan.framework.feature_gates import FeatureGates
-from bayplan.framework.release import find_release
 from bayplan.plugins.node_volume_limits.plugin import NodeVolumeLimits
+from bayplan.releases.feature_gates import FeatureGates
+from bayplan.releases.release import find_release
 from bayplan.table import ALL
 from bayplan.testing.builders import make_handle, make_node, make_table
 from bayplan.testing.storage import make_csi_node

@@ -16,7 +16,7 @@ from bayplan.framework import (
     unschedulable,
     wait,
 )
-from bayplan.observe import SchedulerMetrics
+from bayplan.observe.scheduler_metrics import SchedulerMetrics
 from bayplan.runtime.plugin_times import Evaluations, timed
 from bayplan.testing.builders import make_node, make_pod
 from tests.rig.scenarios import Scenario

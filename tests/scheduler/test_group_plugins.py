@@ -18,9 +18,9 @@ from bayplan.framework import (
     Status,
     unschedulable,
 )
-from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.placement import Placement, PodGroupAssignments, PodGroupInfo
-from bayplan.framework.release import find_release
+from bayplan.releases.feature_gates import FeatureGates
+from bayplan.releases.release import find_release
 from bayplan.scheduler import Outcome
 from bayplan.testing.builders import make_node, make_pod
 from tests.scheduler.test_pod_groups import PLACES, PREEMPTING, gang, member, places, scenario

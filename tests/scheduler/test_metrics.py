@@ -21,7 +21,7 @@ from bayplan.framework import (
     unschedulable,
     wait,
 )
-from bayplan.observe import SchedulerMetrics
+from bayplan.observe.scheduler_metrics import SchedulerMetrics
 from bayplan.testing.builders import make_node, make_pod
 from tests.rig.scenarios import DelayedResult, Scenario, Scripted
 

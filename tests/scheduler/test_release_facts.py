@@ -12,11 +12,11 @@ from bayplan.api.pod import Pod
 from bayplan.errors import ApiError
 from bayplan.framework import SUCCESS, CycleState, PreBindPlugin, Status, wait
 from bayplan.framework.events import FORCE_ACTIVATE, NODE_ADD
-from bayplan.framework.feature_gates import FeatureGates
-from bayplan.framework.release import RELEASES, GatedPods, find_release
 from bayplan.plugins.default_preemption.evictions import _evicted
 from bayplan.plugins.default_preemption.plugin import DefaultPreemption
 from bayplan.queue import QueuedPodInfo, QueueSettings
+from bayplan.releases.feature_gates import FeatureGates
+from bayplan.releases.release import RELEASES, GatedPods, find_release
 from bayplan.runtime.commit_plugins import pre_bind_groups
 from bayplan.testing.builders import make_node, make_pod
 from tests.queue.queue_bench import Bench, gated_pod

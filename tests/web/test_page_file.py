@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.framework.feature_gates import FeatureGates
-from bayplan.framework.release import find_release
+from bayplan.releases.feature_gates import FeatureGates
+from bayplan.releases.release import find_release
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.trials import TrialCluster
 from bayplan.web.accounts import MOST_SCORED, ranges

@@ -16,9 +16,9 @@ from ...api.rules.field_causes import Cause
 from ...api.rules.field_defaults import apply_defaults, canonical_status, complete, strip_metadata
 from ...api.rules.object_validation import create_causes, status_causes, update_causes
 from ...clock import Clock, SystemClock
-from ...framework.feature_gates import FeatureGates
 from ...framework.lister import Lister
-from ...framework.release import DEFAULT_RELEASE
+from ...releases.feature_gates import FeatureGates
+from ...releases.release import DEFAULT_RELEASE
 from ..store import Record, Store
 from . import pods, server_fields
 from . import pods as resize_subresource

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ...errors import InputError
-from ...framework.release import DEFAULT_RELEASE, RELEASES, Release
+from ...releases.release import DEFAULT_RELEASE, RELEASES, Release
 
 if TYPE_CHECKING:
     from .custom.versions import CustomVersion

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ...framework.release import DEFAULT_RELEASE
+from ...releases.release import DEFAULT_RELEASE
 from ..registry.resource_table import RESOURCES, ApiResource, group_versions
 from ..registry.status_errors import no_such_path
 from .http_server import HttpResponse

@@ -17,7 +17,13 @@ import typer
 from ...errors import ConfigError, InputError
 from ..command_table import CommandApp
 from ..flags.command import FlagCommand, FlagValues
-from ..flags.run_settings import RunSettings, make_elector, read_settings
+from ..flags.run_settings import (
+    RunSettings,
+    log_options,
+    make_elector,
+    read_settings,
+    unread_configuration,
+)
 from ..options.cluster_options import chosen_cluster
 from ..options.usage_options import page_use
 from .run_server import Serving, need_web_server
@@ -32,6 +38,8 @@ log = logging.getLogger(__name__)
 
 LOST_LEASE = 1
 SECOND_SIGNAL = 1
+IMPORTING_SWITCH_S = 0.0005
+"""Interval of thread switches while modules are imported; with the usual 5 ms, pods and nodes arrive slowly."""
 ENDING_S = 0.5
 """Seconds that idle threads of plugins may take to end."""
 
@@ -59,17 +67,12 @@ def run(ctx: typer.Context) -> None:
         is_raw = flags.one_of("version", "true", "raw") == "raw"
         typer.echo(version_text(is_raw, flags.text("kubernetes-version")))
         return
-    settings = read_settings(flags)
-    if settings.serving.port:
-        need_web_server()
-    set_up_logging(**settings.log)
-    for remark in settings.remarks:
-        log.warning("%s", remark)
+    set_up_logging(**log_options(flags))
     if target := flags.text("write-config-to"):
-        write_config(settings.config, Path(target))
+        write_config(remarked(read_settings(flags)).config, Path(target))
         return
     with asyncio.Runner(loop_factory=make_loop) as runner:
-        code = runner.run(serve(settings, flags))
+        code = runner.run(serve(flags))
     if has_blocked_plugins():
         log.warning("a plugin still blocks its thread: ending without it")
         end_at_once(code)
@@ -86,6 +89,13 @@ def version_text(is_raw: bool, version: str = "") -> str:
     if is_raw:
         return "\n".join(f"{name}: {value}" for name, value in info.items())
     return f"Kubernetes {info['git_version']}"
+
+
+def remarked(settings: RunSettings) -> RunSettings:
+    """The settings, once their remarks are logged."""
+    for remark in settings.remarks:
+        log.warning("%s", remark)
+    return settings
 
 
 def write_config(config: SchedulerConfiguration, path: Path) -> None:
@@ -117,38 +127,57 @@ def end_at_once(code: int) -> NoReturn:
     os._exit(code)
 
 
-async def connect(settings: RunSettings) -> Connection:
-    """A connection to the cluster that the flags and the configuration name."""
+async def connect(flags: FlagValues) -> Connection:
+    """A connection to the cluster that the flags and the configuration name.
+
+    Pods and nodes are requested at once, unless the configuration delays that: they arrive while the scheduler is
+    imported.
+    """
     from ...kube.connection import Connection
     from ...kube.credentials import load_credentials
+    from ...kube.first_streams import LARGE, first_stream
 
-    configured = settings.config.client_connection.kubeconfig
-    named, context, master = map(settings.flags.text, ("kubeconfig", "context", "master"))
+    tree = unread_configuration(flags)
+    client = tree.get("clientConnection")
+    configured = client.get("kubeconfig") if isinstance(client, dict) else None
+    named, context, master = map(flags.text, ("kubeconfig", "context", "master"))
     if configured and named and configured != named:
         log.warning("--kubeconfig has no effect: the configuration names %s", configured)
     given = configured or named
-    chosen = chosen_cluster(Path(given) if given else None, context or None)
+    chosen = chosen_cluster(Path(str(given)) if given else None, context or None)
     credentials = await load_credentials(*chosen)
     if master:
         credentials.server = master.rstrip("/")
     log.info("scheduling the pods of %s, known from %s", credentials.server, credentials.source)
-    return Connection(credentials)
+    connection = Connection(credentials)
+    if not tree.get("delayCacheUntilActive"):
+        for path, selector in LARGE.items():
+            connection.stream_ahead(path, first_stream(path, selector))
+    return connection
+
+
+def prepare(flags: FlagValues) -> RunSettings:
+    """The settings, once the modules of the scheduler are imported."""
+    settings = read_settings(flags)
+    if settings.serving.port:
+        need_web_server()
+    import_module("...drivers.kube_driver", __package__)
+    return settings
 
 
 async def of_release(
-    settings: RunSettings, flags: FlagValues, connection: Connection
+    preparing: asyncio.Future[RunSettings], flags: FlagValues, connection: Connection
 ) -> RunSettings:
     """The settings for the release of the API server, if it answers now, unless a flag names one."""
-    from ...config.releases import choose_release
     from ...kube.live_cluster import read_version
 
-    version = flags.text("kubernetes-version")
-    if not version:
-        version = await read_version(connection)
-        if choose_release(version) is not settings.gates.release:
-            settings = read_settings(flags, version)
-            for remark in settings.remarks:
-                log.warning("%s", remark)
+    version = flags.text("kubernetes-version") or await read_version(connection)
+    settings = await preparing
+    from ...config.releases import choose_release
+
+    if choose_release(version) is not settings.gates.release:
+        settings = read_settings(flags, version)
+    remarked(settings)
     source = "--kubernetes-version" if flags.text("kubernetes-version") else "the API server"
     release = settings.gates.release
     told_by = f"{source} has {version}" if version else "the API server does not tell its version"
@@ -194,16 +223,36 @@ def on_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
     return told
 
 
-async def serve(settings: RunSettings, flags: FlagValues) -> int:
+async def serve(flags: FlagValues) -> int:
     """Schedule until a signal comes; returns the exit status."""
     loop = asyncio.get_running_loop()
     told = on_signals(loop)
-    connection = await connect(settings)
-    # The scheduler is imported while the API server answers.
-    importing = loop.run_in_executor(None, import_module, "...drivers.kube_driver", __package__)
-    settings = await of_release(settings, flags, connection)
-    config = await with_policy(settings, connection)
-    await importing
+    try:
+        connection = await connect(flags)
+    except InputError:
+        read_settings(flags)  # faults of the configuration come first
+        raise
+    try:
+        # The scheduler is imported while the API server answers.
+        usual_s = sys.getswitchinterval()
+        sys.setswitchinterval(IMPORTING_SWITCH_S)
+        preparing = loop.run_in_executor(None, prepare, flags)
+        settings = await of_release(preparing, flags, connection)
+        sys.setswitchinterval(usual_s)
+        config = await with_policy(settings, connection)
+        return await serve_cluster(connection, settings, config, flags, told)
+    finally:
+        await connection.close()
+
+
+async def serve_cluster(
+    connection: Connection,
+    settings: RunSettings,
+    config: SchedulerConfiguration,
+    flags: FlagValues,
+    told: asyncio.Event,
+) -> int:
+    """Schedule the pods of one cluster until a signal comes; returns the exit status."""
     from ...drivers.decision_log import DecisionLog
     from ...drivers.kube_driver import DriverOptions, KubeDriver
 
@@ -219,6 +268,7 @@ async def serve(settings: RunSettings, flags: FlagValues) -> int:
             standing = asyncio.ensure_future(candidate.run())
     driver = KubeDriver(connection, config, options)
     driver.metrics.hide(flags.parts("disabled-metrics"))
+    loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGUSR2, lambda: loop.create_task(show_state(driver)))
     use = page_use(flags.parts("usage"), connection)
     serving = Serving(settings.serving, driver, elector, told.is_set, use)
@@ -247,7 +297,6 @@ async def serve(settings: RunSettings, flags: FlagValues) -> int:
         if elector is not None:
             await elector.release()
         await serving.stop()
-        await connection.close()
         if options.decisions is not None:
             options.decisions.close()
 

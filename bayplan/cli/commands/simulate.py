@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ...answers.measured import UseAgainstRequests
-    from ...observe import SchedulerMetrics
+    from ...observe.scheduler_metrics import SchedulerMetrics
     from ...sim import Simulation, SimulationReport
     from ...sim.settings import Settings
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...api.text.durations import EXPECTED, parse_duration
 from ...errors import ConfigError, InputError
 from ..commands.run_server import AccessOptions, ServingOptions
-from ..options.config_options import read_configuration
+from ..options.config_options import read_bytes, read_configuration
 from .command import FlagValues
 from .table import BY_NAME
 
@@ -48,8 +48,6 @@ class RunSettings:
     policy: tuple[str, str] | None
     """Namespace and name of the ConfigMap with a Policy, which takes the place of `config`."""
     serving: ServingOptions
-    log: dict[str, Any]
-    """The arguments of `set_up_logging`."""
     remarks: tuple[str, ...]
     """Remarks for the start on flags and fields without effect."""
 
@@ -75,7 +73,6 @@ def read_settings(flags: FlagValues, version: str = "") -> RunSettings:
         flags=flags,
         policy=policy,
         serving=_serving(flags),
-        log=_log(flags),
         remarks=(
             *((warning,) if warning else ()),
             *flags.remarks(),
@@ -83,6 +80,18 @@ def read_settings(flags: FlagValues, version: str = "") -> RunSettings:
             *_unused_fields(config),
         ),
     )
+
+
+def unread_configuration(flags: FlagValues) -> dict[str, Any]:
+    """The content of --config, unchecked; empty if it cannot be read, which `read_settings` then says."""
+    from ...yaml_tree import iter_trees
+
+    path = flags.text("config")
+    try:
+        trees = list(iter_trees(read_bytes(Path(path)), lambda key: None)) if path else []
+    except (OSError, InputError):
+        return {}
+    return trees[0] if trees and isinstance(trees[0], dict) else {}
 
 
 # The configuration
@@ -273,7 +282,8 @@ def _named_certificates(flags: FlagValues) -> tuple[tuple[Path, Path, tuple[str,
     return tuple(found)
 
 
-def _log(flags: FlagValues) -> dict[str, Any]:
+def log_options(flags: FlagValues) -> dict[str, Any]:
+    """The arguments of `set_up_logging`."""
     modules: dict[str, int] = {}
     for part in flags.parts("vmodule"):
         name, _, level = part.partition("=")

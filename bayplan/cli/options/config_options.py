@@ -149,6 +149,11 @@ def read_file(path: Path, gates: FeatureGates, check: Check | None = None) -> Re
     return load_reading(path, gates, check)
 
 
+def read_bytes(path: Path) -> bytes:
+    """The content of a file, or of standard input for `-`."""
+    return _standard_input() if path == STDIN else path.read_bytes()
+
+
 @functools.cache
 def _standard_input() -> bytes:
     """All of it; it can be read once, and a configuration is read again when the release of the cluster is known."""

@@ -9,8 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from ...api.devices import Device, DeviceAttribute, ResourceSlice
-from ..feature_gates import FeatureGates
-from ..release import DEFAULT_RELEASE, Release
+from ...releases.feature_gates import FeatureGates
+from ...releases.release import DEFAULT_RELEASE, Release
 
 
 class DeviceFeatures(msgspec.Struct, frozen=True):

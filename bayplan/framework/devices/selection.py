@@ -12,8 +12,8 @@ from typing import NamedTuple
 from ...api.cel.device_expressions import CelError, Expression, SeenDevice, compile_expression
 from ...api.devices import BLOCKING_EFFECTS, DeviceTaint
 from ...api.dra import DeviceClass, DeviceSelector, DeviceToleration
+from ...releases.release import Release
 from ...stamped_cache import StampedCache
-from ..release import Release
 from .device_pools import Offer
 from .features import ALL_FEATURES, DeviceFeatures
 

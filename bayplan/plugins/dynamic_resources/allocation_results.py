@@ -19,7 +19,7 @@ from ...api.dra import (
     ResourceClaim,
 )
 from ...api.selectors import NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement
-from ...framework.release import Release
+from ...releases.release import Release
 from .claim_plans import ClaimPlan, RequestPlan
 from .search import Taken
 

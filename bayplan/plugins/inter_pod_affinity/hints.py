@@ -20,7 +20,7 @@ from ...framework.events import (
     required,
     wait_for,
 )
-from ...framework.release import DEFAULT_RELEASE, AffinityHints
+from ...releases.release import DEFAULT_RELEASE, AffinityHints
 from ...table import term_selects
 
 Terms = tuple[PodAffinityTerm, ...]

@@ -43,7 +43,7 @@ from ...framework import (
     unschedulable,
 )
 from ...framework.events import EventWithHint
-from ...framework.release import DEFAULT_RELEASE
+from ...releases.release import DEFAULT_RELEASE
 from ...stamped_cache import StampedCache
 from ...table import (
     ABSENT,

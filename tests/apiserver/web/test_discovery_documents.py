@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from bayplan.framework.feature_gates import FeatureGates
-from bayplan.framework.release import find_release
 from bayplan.kube.discovery import find_served
 from bayplan.kube.watched_kinds import RESOURCES
+from bayplan.releases.feature_gates import FeatureGates
+from bayplan.releases.release import find_release
 from tests.rig.api_server import PODS, ServerInThread, api_server
 from tests.rig.trees import pod_tree
 

@@ -1,5 +1,6 @@
 """`bayplan run` as a process, against an API server: its endpoints, its lease, its signals and its exit status."""
 
+import asyncio
 import json
 import signal
 import socket
@@ -18,6 +19,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from bayplan.apiserver import make_kubeconfig
+from bayplan.cli.commands.run import serve
+from bayplan.cli.flags.command import FlagValues
+from bayplan.errors import ConfigError
 from bayplan.web.history import HistoryState
 from tests.rig.api_server import PODS, ServerInThread, api_server
 from tests.rig.trees import node_tree, pod_tree
@@ -367,6 +371,15 @@ def test_wrong_options(
     assert code == 2
     assert message in " ".join(err.split())
     assert "Traceback" not in err
+
+
+def test_faults_of_the_configuration_come_before_those_of_the_kubeconfig(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: Other\n")
+    flags = FlagValues({"config": str(config), "kubeconfig": str(tmp_path / "none")})
+
+    with pytest.raises(ConfigError, match="kind: expected"):
+        asyncio.run(serve(flags))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.cli.flags.command import FlagValues
-from bayplan.cli.flags.run_settings import RunSettings, read_settings
+from bayplan.cli.flags.run_settings import RunSettings, log_options, read_settings
 from bayplan.config.plugin_args import InterPodAffinityArgs
 from bayplan.errors import BayplanError
 
@@ -19,7 +19,9 @@ POLICY = {"kind": "Policy", "apiVersion": "v1", "predicates": [{"name": "PodFits
 
 
 def settings(**flags: str) -> RunSettings:
-    return read_settings(FlagValues({name.replace("_", "-"): text for name, text in flags.items()}))
+    values = FlagValues({name.replace("_", "-"): text for name, text in flags.items()})
+    log_options(values)  # first, as in `run`
+    return read_settings(values)
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ def test_without_flags_everything_is_as_kube_scheduler_does_it() -> None:
     assert found.serving.port == 10259
     assert found.serving.access.always_allowed == ("/healthz", "/readyz", "/livez")
     assert found.config.pod_max_in_unschedulable_pods_s == 300
-    assert found.log["verbosity"] == 0
+    assert log_options(found.flags)["verbosity"] == 0
     assert found.remarks == ()
     assert found.serving.flags["kube-api-burst"] == "100"
 
@@ -171,8 +173,12 @@ def test_the_log_and_the_certificates() -> None:
         tls_sni_cert_key="a.crt,a.key:x.example,y.example,b.crt,b.key",
     )
 
-    assert (found.log["verbosity"], found.log["as_json"], found.log["is_split"]) == (4, True, True)
-    assert found.log["modules"] == {"cycle": 10, "queue*": 3}
+    assert log_options(found.flags) == {
+        "verbosity": 4,
+        "as_json": True,
+        "is_split": True,
+        "modules": {"cycle": 10, "queue*": 3},
+    }
     assert found.serving.tls is not None
     assert found.serving.tls.by_name == (
         (Path("a.crt"), Path("a.key"), ("x.example", "y.example")),

@@ -24,11 +24,11 @@ from bayplan.config import default_config, parse_config
 from bayplan.config.plugin_args import DefaultPreemptionArgs
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.framework import Status
-from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.handle import PodEvent
-from bayplan.framework.release import DEFAULT_RELEASE, find_release
 from bayplan.framework.victims import Victims
 from bayplan.queue import QueuedPodInfo
+from bayplan.releases.feature_gates import FeatureGates
+from bayplan.releases.release import DEFAULT_RELEASE, find_release
 from bayplan.scheduler import Attempt, FirstByName, Outcome, Scheduler, build_scheduler
 
 PREEMPTION = "DefaultPreemption"

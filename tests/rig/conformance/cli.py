@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bayplan.errors import InputError
-from bayplan.framework.release import DEFAULT_RELEASE
+from bayplan.releases.release import DEFAULT_RELEASE
 
 from .autoscalers import is_autoscaler_case, run_autoscaler_case
 from .cases import Disagreement, run_case

@@ -33,9 +33,9 @@ from bayplan.config.problems import Problems
 from bayplan.config.text import parse_text
 from bayplan.config.types import POINT_NAMES, Profile
 from bayplan.errors import ConfigError
-from bayplan.framework.feature_gates import DEFAULT_GATES, FeatureGates
-from bayplan.framework.release import DEFAULT_RELEASE, Release
 from bayplan.plugins.in_tree import IN_TREE
+from bayplan.releases.feature_gates import DEFAULT_GATES, FeatureGates
+from bayplan.releases.release import DEFAULT_RELEASE, Release
 from bayplan.runtime import Registry
 
 from .cases import Disagreement, case_gates

@@ -17,12 +17,12 @@ from bayplan.api.pod_groups import SCHEDULED_CONDITIONS, PodGroup, PodGroupCondi
 from bayplan.clock import ManualClock
 from bayplan.framework import Code, CycleState, PostFilterResult, Status
 from bayplan.framework.diagnosis import Diagnosis
-from bayplan.framework.feature_gates import FeatureGates
-from bayplan.framework.release import DEFAULT_RELEASE, find_release
 from bayplan.framework.victims import Victims
 from bayplan.queue import QueuedGroupInfo
 from bayplan.queue.active import BACKOFF, UNSCHEDULABLE
 from bayplan.queue.group_queue import group_name
+from bayplan.releases.feature_gates import FeatureGates
+from bayplan.releases.release import DEFAULT_RELEASE, find_release
 from bayplan.runtime import ProfileRuntime
 from bayplan.scheduler import Attempt, FirstByName, Outcome, build_scheduler
 from bayplan.scheduler.group_attempt import GroupAttempt, MemberTrial, PlacementTrial

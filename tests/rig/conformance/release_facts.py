@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from bayplan.answers.release_trials import single_changes
-from bayplan.framework.feature_gates import DEFAULT_GATES, FeatureGates
-from bayplan.framework.release import DEFAULT_RELEASE, RELEASES, Release, find_release
+from bayplan.releases.feature_gates import DEFAULT_GATES, FeatureGates
+from bayplan.releases.release import DEFAULT_RELEASE, RELEASES, Release, find_release
 
 from .autoscalers import is_autoscaler_case
 from .cases import TRIAL

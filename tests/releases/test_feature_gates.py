@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.config import gate_notes
 from bayplan.errors import ConfigError
-from bayplan.framework.feature_gates import (
+from bayplan.releases.feature_gates import (
     ALL_ALPHA,
     ALL_BETA,
     CURRENT_VERSION,
@@ -15,8 +15,8 @@ from bayplan.framework.feature_gates import (
     FeatureGates,
     gates_of,
 )
-from bayplan.framework.feature_gates import GATES as ALL_GATES
-from bayplan.framework.release import DEFAULT_RELEASE, RELEASES, find_release
+from bayplan.releases.feature_gates import GATES as ALL_GATES
+from bayplan.releases.release import DEFAULT_RELEASE, RELEASES, find_release
 
 GATES = gates_of(DEFAULT_RELEASE)
 NAMES = sorted(GATES)
