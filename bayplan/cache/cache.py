@@ -5,7 +5,7 @@ Mirrors pkg/scheduler/backend/cache/cache.go. The only writer of the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Set
 from itertools import chain, zip_longest
 
 import numpy as np
@@ -136,9 +136,8 @@ class Cache:
         else:
             raise CacheError(f"pod {_named(pod)} was already in added state")
 
-    def add_pods(self, pods: Iterable[Pod]) -> None:
-        """Add pods reported on their nodes, none of which the cache has."""
-        fresh = {pod.uid: pod for pod in pods}
+    def add_pods(self, fresh: Mapping[str, Pod]) -> None:
+        """Add pods reported on their nodes, by uid, none of which the cache has."""
         samples = dict(zip(classes_of(fresh.values()), fresh.values(), strict=True))
         grouped = {pod_class for pod_class, pod in samples.items() if group_keys(pod)}
         for pod in fresh.values() if grouped else ():

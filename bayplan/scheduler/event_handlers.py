@@ -272,10 +272,10 @@ class EventHandlers:
         if self.read_pod is not None:
             pods = list(map(self.read_pod, pods))
         placed = [pod for pod in pods if pod.status.phase not in FINISHED_PHASES]
-        uids = {pod.uid for pod in placed}
-        is_fresh = len(uids) == len(placed) and self.cache.has_none(uids)
+        by_uid = {pod.uid: pod for pod in placed}
+        is_fresh = len(by_uid) == len(placed) and self.cache.has_none(by_uid.keys())
         if is_fresh and self.queue.count_unheard(ASSIGNED_POD_ADD, len(placed)):
-            self.cache.add_pods(placed)
+            self.cache.add_pods(by_uid)
             return
         for pod in pods:
             self.on_add(pod)
