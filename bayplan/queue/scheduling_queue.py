@@ -93,7 +93,6 @@ class SchedulingQueue:
         """End the attempt of a pod (by uid) that is not requeued."""
         self.unschedulable = UnschedulablePods()
         self.nominator = PodNominator() if nominator is None else nominator
-        self.move_request_cycle = -1
 
     # Adding, updating and deleting pods.
 
@@ -194,7 +193,6 @@ class SchedulingQueue:
             return 0
         if not self.unschedulable:
             plan.unheard.count += 1
-            self.move_request_cycle = self.active.scheduling_cycle
             self.in_flight.record(event, old, new)
             return 0
         started = perf_counter()
@@ -226,10 +224,8 @@ class SchedulingQueue:
     def activate(self, pods: Iterable[Pod]) -> None:
         """Make pods active at once, ignoring backoff; one in flight is retried when it returns."""
         for pod in pods:
-            if not self._activate(pod.key):
-                if pod.uid in self.in_flight:
-                    self.in_flight.record(FORCE_ACTIVATE, None, pod)
-                self.move_request_cycle = self.active.scheduling_cycle
+            if not self._activate(pod.key) and pod.uid in self.in_flight:
+                self.in_flight.record(FORCE_ACTIVATE, None, pod)
 
     def activate_members(self, pods: Mapping[str, Pod]) -> None:
         """The same for members of a pod group, by uid; no event moves one that is in flight."""
@@ -397,7 +393,6 @@ class SchedulingQueue:
         for info, strategy in moving:
             self.unschedulable.delete(info.pod.key)
             moved += self._requeue(info, strategy, label, now) != UNSCHEDULABLE
-        self.move_request_cycle = self.active.scheduling_cycle
         self.in_flight.record(event, old, new)
         return moved
 

@@ -36,6 +36,7 @@ class WebServer:
         certificate: ServerCertificate | None = None,
         reuses_port: bool = False,
         reuses_address: bool | None = None,
+        grace_s: float = SHUTDOWN_S,
     ) -> None:
         if access is None:
             assert is_loopback(host), "a server beyond the loopback needs access control"
@@ -44,6 +45,7 @@ class WebServer:
         self._certificate = certificate
         self._reuses_port = reuses_port
         self._reuses_address = reuses_address
+        self._grace_s = grace_s
         self._app = web.Application(middlewares=[_guarded(access, certificate)])
         self._app.add_routes(routes)
         self._runner: web.AppRunner | None = None
@@ -58,7 +60,7 @@ class WebServer:
 
     async def start(self, port: int = 0) -> None:
         """Start serving, on a free port for 0; raises InputError on failure."""
-        self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=SHUTDOWN_S)
+        self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=self._grace_s)
         await self._runner.setup()
         context = self._certificate.context if self._certificate is not None else None
         site = web.TCPSite(

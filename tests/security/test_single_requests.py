@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from bayplan.api.cel.device_expressions import CelError
 from bayplan.api.cel.object_rules import TOO_COSTLY, compile_rule
 from bayplan.api.text.patterns import PatternError, compile_pattern
+from bayplan.api.wire.protobuf_fields import ProtobufError
 from bayplan.apiserver.schema import json_patch as patches
 from bayplan.apiserver.schema.json_patch import MAX_DEPTH
-from bayplan.apiserver.schema.protobuf import MAGIC, MIME, ProtobufError, decode_object
+from bayplan.apiserver.schema.protobuf import MAGIC, MIME, decode_object
 from bayplan.apiserver.store import Store
 from tests.rig.api_server import PATCH_TYPES, PODS, ServerInThread
 from tests.rig.trees import pod_tree

@@ -11,6 +11,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from ..wire.protobuf_fields import iter_fields
+
 Piece: TypeAlias = tuple[int, int | bytes]
 """A field of a message: its number and its value."""
 
@@ -70,22 +72,22 @@ class CelTree(msgspec.Struct, frozen=True):
 
 def read_tree(data: bytes) -> CelTree:
     """The tree of a serialized expression."""
-    checked = _bytes(_pieces(data), 2)
-    parts = list(_pieces(checked))
+    checked = _bytes(iter_fields(data), 2)
+    parts = list(iter_fields(checked))
     positions = {}
-    for number, value in _pieces(_bytes(parts, 5)):
+    for number, value in iter_fields(_bytes(parts, 5)):
         if number == 4 and isinstance(value, bytes):
-            entry = list(_pieces(value))
+            entry = list(iter_fields(value))
             positions[_int(entry, 1)] = _int(entry, 2)
     return CelTree(_node(_bytes(parts, 4)), positions)
 
 
 def _node(data: bytes) -> CelNode:
-    parts = list(_pieces(data))
+    parts = list(iter_fields(data))
     number = _int(parts, 2)
     for field, value in parts:
         if isinstance(value, bytes) and field in _MAKERS:
-            return _MAKERS[field](number, list(_pieces(value)))
+            return _MAKERS[field](number, list(iter_fields(value)))
     return CelLiteral(number)
 
 
@@ -112,7 +114,11 @@ def _list(number: int, parts: Sequence[Piece]) -> CelNode:
 
 
 def _map(number: int, parts: Sequence[Piece]) -> CelNode:
-    entries = [list(_pieces(value)) for field, value in parts if field == 2 and value]  # type: ignore[arg-type]  # field 2 holds messages
+    entries = [
+        list(iter_fields(value))
+        for field, value in parts
+        if field == 2 and isinstance(value, bytes)
+    ]
     return CelLiteral(
         number, tuple(node for entry in entries for key in (3, 4) for node in _nodes(entry, key))
     )
@@ -148,30 +154,3 @@ def _int(parts: Sequence[Piece], field: int) -> int:
         if number == field and isinstance(value, int):
             return value
     return 0
-
-
-def _pieces(data: bytes) -> Iterator[Piece]:
-    """The fields of a message in their order."""
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        match key & 7:
-            case 0:
-                value, at = _varint(data, at)
-                yield key >> 3, value
-            case 2:
-                size, at = _varint(data, at)
-                yield key >> 3, data[at : at + size]
-                at += size
-            case width:
-                at += {1: 8, 5: 4}[width]
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at

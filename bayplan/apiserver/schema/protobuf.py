@@ -14,19 +14,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...api.schema import FIELDS, Field, FieldType
+from ...api.wire.protobuf_fields import ProtobufError, iter_fields
 
 MIME = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_UINT64 = (1 << 64) - 1
 _ZERO_TIME_S = -62135596800
 
 Tree = dict[str, Any]
-
-
-class ProtobufError(Exception):
-    """The bytes are not a valid object."""
 
 
 class _Message(NamedTuple):
@@ -171,37 +166,4 @@ def _integer(value: Any) -> int:
 
 def _walk(data: Any) -> Iterator[tuple[int, Any]]:
     """The fields of a message: numbers and values."""
-    view, place = memoryview(_raw(data)), 0
-    while place < len(view):
-        tag, place = _varint(view, place)
-        number, form = tag >> 3, tag & 7
-        if form == VARINT:
-            value, place = _varint(view, place)
-            yield number, value
-        elif form == BYTES:
-            size, place = _varint(view, place)
-            if place + size > len(view):
-                raise ProtobufError("the bytes end within a value")
-            yield number, view[place : place + size]
-            place += size
-        elif form in (FIXED64, FIXED32):
-            size = 8 if form == FIXED64 else 4
-            if place + size > len(view):
-                raise ProtobufError("the bytes end within a value")
-            yield number, int.from_bytes(view[place : place + size], "little")
-            place += size
-        else:
-            raise ProtobufError(f"unknown form of a value: {form}")
-
-
-def _varint(view: memoryview, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if place >= len(view) or shift > 63:
-            raise ProtobufError("the bytes end within a number")
-        byte = view[place]
-        value |= (byte & 127) << shift
-        place += 1
-        if byte < 128:
-            return value & _UINT64, place
-        shift += 7
+    return iter_fields(memoryview(_raw(data)))

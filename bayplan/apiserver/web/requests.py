@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 
+from ...api.wire.protobuf_fields import ProtobufError
 from ...yaml_tree import YamlError, iter_trees
 from ..registry.object_registry import DeleteOptions
 from ..registry.status_errors import bad_request, not_acceptable, unsupported_media_type
 from ..schema.json_patch import MAX_DEPTH, is_deeper
 from ..schema.protobuf import MIME as PROTOBUF
-from ..schema.protobuf import ProtobufError, decode_object
+from ..schema.protobuf import decode_object
 from .http_requests import WholeRequest
 
 JSON, YAML = "application/json", "application/yaml"

@@ -10,11 +10,12 @@ import ssl
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ApiError, InputError
+from ..flags.table import BY_NAME
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -34,12 +35,12 @@ if TYPE_CHECKING:
     from ...web.live import PageSource, ReadUse
     from ...web.route_server import WebServer
     from ...web.tls import ServingTls
+    from ..flags.command import FlagValues
 
-SECURE_PORT = 10259
-LOOPBACK = "127.0.0.1"
-PROBES = ("/healthz", "/readyz", "/livez")
 PAGE = "/page"
 COMPONENT = "kube-scheduler"
+CLIENT_CA, PROXY_CA = "client-ca-file", "requestheader-client-ca-file"
+"""Flags, and keys of the ConfigMap in which an API server publishes its authentication."""
 LOOKUP = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 LOOKUP_TRIES_S = (0.0, 1.0, 5.0, 30.0)
 """Waits before the tries to read the settings of the cluster."""
@@ -48,38 +49,14 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class AccessOptions:
-    """Readers of the served paths, by the flags --authentication-*, --authorization-*, --requestheader-*."""
-
-    always_allowed: Sequence[str] = PROBES
-    authentication_kubeconfig: str = ""
-    authorization_kubeconfig: str = ""
-    token_s: float = 10.0
-    allowed_s: float = 10.0
-    denied_s: float = 10.0
-    looks_up: bool = True
-    tolerates_no_lookup: bool = True
-    client_ca: Path | None = None
-    proxy_ca: Path | None = None
-    proxy_names: Sequence[str] = ()
-    user_headers: Sequence[str] = ("x-remote-user",)
-    uid_headers: Sequence[str] = ()
-    group_headers: Sequence[str] = ("x-remote-group",)
-    extra_prefixes: Sequence[str] = ("x-remote-extra-",)
-
-
-@dataclass(frozen=True)
 class ServingOptions:
     """Address, port and certificates to serve with; `port` 0 turns serving off."""
 
-    address: str = LOOPBACK
-    port: int = SECURE_PORT
-    reuses_port: bool = False
-    reuses_address: bool = False
-    tls: ServingTls | None = None
-    access: AccessOptions = field(default_factory=AccessOptions)
-    flags: Mapping[str, str] = field(default_factory=dict)
-    """All flags with their values, for /flagz."""
+    address: str
+    port: int
+    tls: ServingTls
+    flags: FlagValues
+    """All flags: those about access are read where they count, and /flagz shows their values."""
 
 
 class Serving:
@@ -95,6 +72,7 @@ class Serving:
     ) -> None:
         self._read_use = read_use
         self._options = options
+        self._flags = options.flags
         self._driver = driver
         self._elector = elector
         self._is_ending = is_ending
@@ -124,8 +102,8 @@ class Serving:
             host=options.address,
             access=access,
             certificate=certificate,
-            reuses_port=options.reuses_port,
-            reuses_address=options.reuses_address or None,
+            reuses_port=self._flags.is_on("permit-port-sharing"),
+            reuses_address=self._flags.is_on("permit-address-sharing") or None,
         )
         try:
             await self._server.start(options.port)
@@ -145,12 +123,13 @@ class Serving:
     # Access
 
     async def _access(self, context: ssl.SSLContext) -> DelegatedAccess:
-        access = self._options.access
+        flags = self._flags
         # The page itself is public: its requests need the token that a browser cannot send with an address.
-        allowed = [*access.always_allowed, PAGE, f"{PAGE}/"]
+        allowed = [*flags.parts("authorization-always-allow-paths"), PAGE, f"{PAGE}/"]
         authorities = self._authorities(context)
-        if access.looks_up and (access.client_ca is None or access.proxy_ca is None):
-            if not access.tolerates_no_lookup:
+        looks_up = not flags.is_on("authentication-skip-lookup")
+        if looks_up and not all(map(flags.text, (CLIENT_CA, PROXY_CA))):
+            if not flags.is_on("authentication-tolerate-lookup-failure"):
                 await self._look_up(authorities)
             else:
                 self._lookup = asyncio.ensure_future(self._look_up(authorities))
@@ -163,12 +142,16 @@ class Serving:
         from ...kube.reviews import ApiReviews
         from ...web.delegated import DelegatedAccess, ReviewTimes
 
-        access = self._options.access
+        flags = self._flags
         reviews = ApiReviews(
-            await self._connection(access.authentication_kubeconfig),
-            await self._connection(access.authorization_kubeconfig),
+            await self._connection(flags.text("authentication-kubeconfig")),
+            await self._connection(flags.text("authorization-kubeconfig")),
         )
-        times = ReviewTimes(access.token_s, access.allowed_s, access.denied_s)
+        times = ReviewTimes(
+            flags.seconds("authentication-token-webhook-cache-ttl"),
+            flags.seconds("authorization-webhook-cache-authorized-ttl"),
+            flags.seconds("authorization-webhook-cache-unauthorized-ttl"),
+        )
         return DelegatedAccess(reviews, self._driver.options.clock, allowed, authorities, times)
 
     async def _connection(self, kubeconfig: str) -> Connection:
@@ -186,24 +169,24 @@ class Serving:
     def _authorities(self, context: ssl.SSLContext) -> ClientAuthorities:
         from ...web.client_certificates import ClientAuthorities
 
-        access = self._options.access
+        flags = self._flags
         authorities = ClientAuthorities(
             context,
-            names=access.proxy_names,
-            user_headers=access.user_headers,
-            uid_headers=access.uid_headers,
-            group_headers=access.group_headers,
-            extra_prefixes=access.extra_prefixes,
+            names=flags.parts("requestheader-allowed-names"),
+            user_headers=flags.parts("requestheader-username-headers"),
+            uid_headers=flags.parts("requestheader-uid-headers"),
+            group_headers=flags.parts("requestheader-group-headers"),
+            extra_prefixes=flags.parts("requestheader-extra-headers-prefix"),
         )
-        if access.client_ca is not None:
-            _trust(authorities.trust_clients, access.client_ca, "--client-ca-file")
-        if access.proxy_ca is not None:
-            _trust(authorities.trust_proxies, access.proxy_ca, "--requestheader-client-ca-file")
+        if path := flags.text(CLIENT_CA):
+            _trust(authorities.trust_clients, Path(path), f"--{CLIENT_CA}")
+        if path := flags.text(PROXY_CA):
+            _trust(authorities.trust_proxies, Path(path), f"--{PROXY_CA}")
         return authorities
 
     async def _look_up(self, authorities: ClientAuthorities) -> None:
         """Take values without a flag from the ConfigMap in which an API server publishes its authentication."""
-        access, problem = self._options.access, ""
+        problem = ""
         from ...observe.work_queues import CLIENT_AUTHORITIES, REQUEST_HEADERS
 
         work = self._work
@@ -218,15 +201,15 @@ class Serving:
                 work.retried(CLIENT_AUTHORITIES)
                 work.retried(REQUEST_HEADERS)
         else:
-            if not access.tolerates_no_lookup:
+            if not self._flags.is_on("authentication-tolerate-lookup-failure"):
                 raise InputError(f"--authentication-tolerate-lookup-failure=false: {problem}")
             log.warning("client certificates are not accepted: %s", problem)
             return
         data: dict[str, str] = found.get("data") or {}
-        if access.client_ca is None and data.get("client-ca-file"):
-            authorities.trust_clients(data["client-ca-file"])
-        if access.proxy_ca is None and data.get("requestheader-client-ca-file"):
-            authorities.trust_proxies(data["requestheader-client-ca-file"])
+        if not self._flags.text(CLIENT_CA) and data.get(CLIENT_CA):
+            authorities.trust_clients(data[CLIENT_CA])
+        if not self._flags.text(PROXY_CA) and data.get(PROXY_CA):
+            authorities.trust_proxies(data[PROXY_CA])
             authorities.names = _listed(data, "requestheader-allowed-names")
             authorities.user_headers = _listed(data, "requestheader-username-headers")
             authorities.uid_headers = _listed(data, "requestheader-uid-headers")
@@ -253,6 +236,7 @@ class Serving:
         gates = FeatureGates.of(driver.options.feature_gates)
         requests, work = driver.connection.metrics.families, self._work.families
         release = gates.release
+        shown_flags = {name: self._flags.text(name) for name in BY_NAME}
         infos = build_info_family(release.patch), release_family(release.version, release.patch)
         for shown in (*infos, feature_family(gates), *requests, *work):
             driver.metrics.add(shown)
@@ -270,7 +254,7 @@ class Serving:
                 COMPONENT,
                 full_version(release.patch),
                 gates.version,
-                self._options.flags if gates.enabled("ComponentFlagz") else None,
+                shown_flags if gates.enabled("ComponentFlagz") else None,
                 has_status=gates.enabled("ComponentStatusz"),
                 has_cbor=gates.enabled("CBORServingAndStorage"),
             ),

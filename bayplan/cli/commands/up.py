@@ -263,7 +263,10 @@ def serve(
             path = write_kubeconfig(server, options.kubeconfig, folder or own_folder)
             if options.page:
                 shown = make_page(server, running, settings, use)
-                await shown.start(options.page_port)
+                try:
+                    await shown.start(options.page_port)
+                except InputError as error:
+                    raise InputError(f"--page-port: {error}") from None
             say_ready(server, path, shown.url if shown is not None else "", entry, detached)
             await until_told()
         finally:

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...api.text.durations import EXPECTED, parse_duration
 from ...errors import ConfigError, InputError
-from ..commands.run_server import AccessOptions, ServingOptions
+from ..commands.run_server import ServingOptions
 from ..options.config_options import read_bytes, read_configuration
 from .command import FlagValues
-from .table import BY_NAME
 
 if TYPE_CHECKING:
     from ...clock import Clock
@@ -224,16 +223,13 @@ def _serving(flags: FlagValues) -> ServingOptions:
     def file(name: str) -> Path | None:
         return Path(flags.text(name)) if flags.text(name) else None
 
-    allowed = flags.parts("authorization-always-allow-paths")
-    for path in allowed:
+    for path in flags.parts("authorization-always-allow-paths"):
         if "*" in path[:-1]:
             problem = f'expected paths that have * at their end only; got "{path}"'
             raise InputError(f"--authorization-always-allow-paths: {problem}")
     return ServingOptions(
         address=flags.text("bind-address"),
         port=flags.number("secure-port", 0, 65535),
-        reuses_port=flags.is_on("permit-port-sharing"),
-        reuses_address=flags.is_on("permit-address-sharing"),
         tls=ServingTls(
             cert_file=file("tls-cert-file"),
             key_file=file("tls-private-key-file"),
@@ -244,24 +240,7 @@ def _serving(flags: FlagValues) -> ServingOptions:
             ciphers=tuple(flags.parts("tls-cipher-suites")),
             by_name=_named_certificates(flags),
         ),
-        access=AccessOptions(
-            always_allowed=tuple(allowed),
-            authentication_kubeconfig=flags.text("authentication-kubeconfig"),
-            authorization_kubeconfig=flags.text("authorization-kubeconfig"),
-            token_s=flags.seconds("authentication-token-webhook-cache-ttl"),
-            allowed_s=flags.seconds("authorization-webhook-cache-authorized-ttl"),
-            denied_s=flags.seconds("authorization-webhook-cache-unauthorized-ttl"),
-            looks_up=not flags.is_on("authentication-skip-lookup"),
-            tolerates_no_lookup=flags.is_on("authentication-tolerate-lookup-failure"),
-            client_ca=file("client-ca-file"),
-            proxy_ca=file("requestheader-client-ca-file"),
-            proxy_names=tuple(flags.parts("requestheader-allowed-names")),
-            user_headers=tuple(flags.parts("requestheader-username-headers")),
-            uid_headers=tuple(flags.parts("requestheader-uid-headers")),
-            group_headers=tuple(flags.parts("requestheader-group-headers")),
-            extra_prefixes=tuple(flags.parts("requestheader-extra-headers-prefix")),
-        ),
-        flags={name: flags.text(name) for name in BY_NAME},
+        flags=flags,
     )
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.apiserver.schema.protobuf import MAGIC, ProtobufError, decode_object
+from bayplan.api.wire.protobuf_fields import ProtobufError
+from bayplan.apiserver.schema.protobuf import MAGIC, decode_object
 from bayplan.apiserver.web.openapi import _message, _text, _varint
 
 

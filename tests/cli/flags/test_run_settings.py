@@ -37,11 +37,15 @@ def test_without_flags_everything_is_as_kube_scheduler_does_it() -> None:
     assert found.config.leader_election.leader_elect
     assert found.serving.address == "0.0.0.0"
     assert found.serving.port == 10259
-    assert found.serving.access.always_allowed == ("/healthz", "/readyz", "/livez")
+    assert found.flags.parts("authorization-always-allow-paths") == [
+        "/healthz",
+        "/readyz",
+        "/livez",
+    ]
     assert found.config.pod_max_in_unschedulable_pods_s == 300
     assert log_options(found.flags)["verbosity"] == 0
     assert found.remarks == ()
-    assert found.serving.flags["kube-api-burst"] == "100"
+    assert found.serving.flags.text("kube-api-burst") == "100"
 
 
 def test_the_client_flags_count_without_a_file() -> None:
@@ -179,7 +183,6 @@ def test_the_log_and_the_certificates() -> None:
         "is_split": True,
         "modules": {"cycle": 10, "queue*": 3},
     }
-    assert found.serving.tls is not None
     assert found.serving.tls.by_name == (
         (Path("a.crt"), Path("a.key"), ("x.example", "y.example")),
         (Path("b.crt"), Path("b.key"), ()),

@@ -45,7 +45,7 @@ COMPARED_OF_PODS = (
     "unschedulablePlugins",
     "pendingPlugins",
 )
-DIAGNOSTIC = ("inFlightEvents", "schedulingCycle", "moveRequestCycle")
+DIAGNOSTIC = ("inFlightEvents", "schedulingCycle")
 DIAGNOSTIC_OF_PODS = ("wasFlushed", "version")
 
 
@@ -164,7 +164,6 @@ class Script:
             "inFlight": sorted(_uids(flying)),
             "inFlightEvents": queue.in_flight.event_count,
             "schedulingCycle": queue.active.scheduling_cycle,
-            "moveRequestCycle": queue.move_request_cycle,
             "nominated": {node: [pod.uid for pod in pods] for node, pods in nominated.items()},
             "pods": queued | {info.pod.uid: _record(info, True) for info in flying},
         }

@@ -33,7 +33,7 @@ def state(**changes: Any) -> dict[str, Any]:
     empty: dict[str, Any] = {
         name: [] for name in ("active", "backoff", "errorBackoff", "unschedulable", "inFlight")
     }
-    counters = {"inFlightEvents": 0, "schedulingCycle": 0, "moveRequestCycle": -1}
+    counters = {"inFlightEvents": 0, "schedulingCycle": 0}
     return {"result": None, **empty, **counters, "nominated": {}, "pods": {"p": pod}, **changes}
 
 
@@ -89,7 +89,6 @@ SCRIPT: dict[str, Any] = {
             "expected": state(
                 unschedulable=["p"],
                 schedulingCycle=1,
-                moveRequestCycle=1,
                 nominated={"n": ["p"]},
                 pod=FAILED,
             ),
@@ -102,7 +101,6 @@ SCRIPT: dict[str, Any] = {
             "expected": state(
                 backoff=["p"],
                 schedulingCycle=1,
-                moveRequestCycle=1,
                 nominated={"n": ["p"]},
                 pod=FAILED,
             ),
@@ -113,7 +111,6 @@ SCRIPT: dict[str, Any] = {
             "expected": state(
                 active=["p"],
                 schedulingCycle=1,
-                moveRequestCycle=1,
                 nominated={"n": ["p"]},
                 pod=FAILED,
             ),
