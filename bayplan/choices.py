@@ -24,6 +24,15 @@ class Objective(StrEnum):
     """Number of pods on nodes that the filters would reject today."""
 
 
+class Follow(StrEnum):
+    """The state of the cluster in which the decisions of a recording are compared."""
+
+    RECORDED = "recorded"
+    """As it was: each recorded decision is judged on its own."""
+    OWN = "own"
+    """As our own decisions leave it."""
+
+
 OBJECTIVES = tuple(Objective)
 DEFAULT_MOVES = 20
 """The most moves of a rebalancing plan."""

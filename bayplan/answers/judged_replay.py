@@ -9,6 +9,7 @@ import msgspec
 
 from ..api.own_documents import API_VERSION
 from ..api.text.refusal_message import refusals_of
+from ..choices import Follow
 from ..clock import SystemClock
 from ..framework import Status
 from ..scheduler import RandomTies
@@ -17,7 +18,6 @@ from ..sim.html_summary import ShownAnswer, make_frame
 from ..sim.recording_file import DELETED, Recording
 from ..sim.replay_report import (
     EXPLAINED,
-    Follow,
     ReplayVerdict,
     agreement,
     count_verdicts,

@@ -27,6 +27,7 @@ from ..choices import (
     PLAN_SEEDS,
     PLAN_TIME_LIMIT_S,
     SURVIVE,
+    Follow,
     Objective,
     expect_choice,
 )
@@ -46,7 +47,7 @@ from ..planning.rightsizing import rightsize
 from ..sim import SimulationReport
 from ..sim.recording_file import read_recording
 from ..sim.replay import Replay
-from ..sim.replay_report import Follow, ReplayReport
+from ..sim.replay_report import ReplayReport
 from ..sim.settings import OnProgress, Settings
 from ..sweeps import Sweep, SweepResults, read_sweep
 from ..sweeps.document import parse_sweep
@@ -488,10 +489,4 @@ def replay(
     settings = scheduler_settings("replay", **scheduler)
     if follow == Follow.RECORDED:
         return judge_recording(recorded, settings)
-    return Replay(
-        recorded,
-        settings.config,
-        seed=settings.seed,
-        feature_gates=settings.feature_gates,
-        plugins=settings.plugins,
-    ).run()
+    return Replay(recorded, settings).run()

@@ -8,7 +8,8 @@ each pod exists for as long as it did, unless our scheduler preempts it, or its 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,13 +20,13 @@ from ..api.node import Node
 from ..api.pod import Pod
 from ..api.pod_status import DISRUPTION_TARGET, PodStatus
 from ..api.storage import PersistentVolume, PersistentVolumeClaim
-from ..config import SchedulerConfiguration, default_config
 from ..errors import InputError
 from ..manifests.timeline import TimelineEvent, TimelineTarget
-from ..scheduler import Attempt, Inquiry, PluginSource, QueuedPodInfo
+from ..scheduler import Attempt, Inquiry, QueuedPodInfo
 from ..scheduler.assessment import assess
 from .recording_file import ADDED, DELETED, RecordedEvent, Recording
 from .replay_report import PodPlacement, ReplayedPod, ReplayReport
+from .settings import DEFAULT_SETTINGS, Settings
 from .simulation import OnProgress, Simulation
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
@@ -47,17 +48,9 @@ def heard_at(moment_s: float) -> float:
 class Replay:
     """One replay; `run` it once. Raises InputError for inconsistent recordings."""
 
-    def __init__(
-        self,
-        recording: Recording,
-        config: SchedulerConfiguration | None = None,
-        *,
-        seed: int | None = None,
-        feature_gates: Mapping[str, bool] | None = None,
-        plugins: Iterable[PluginSource] = (),
-    ) -> None:
+    def __init__(self, recording: Recording, settings: Settings = DEFAULT_SETTINGS) -> None:
         self._recording = recording
-        config = config or default_config(feature_gates)
+        config = settings.effective_config
         self._schedulers = {profile.scheduler_name for profile in config.profiles}
         self._compared: dict[str, ReplayedPod] = {}
         self._nodes_then = _recorded_nodes(recording)
@@ -65,9 +58,9 @@ class Replay:
             self._try,
             recording.objects,
             config,
-            seed=seed,
-            feature_gates=feature_gates,
-            plugins=plugins,
+            seed=settings.seed,
+            feature_gates=settings.feature_gates,
+            plugins=settings.plugins,
             is_recorded=True,
         )
         self._cluster = self._simulation.cluster
@@ -75,7 +68,7 @@ class Replay:
             if isinstance(obj, Pod) and not obj.node_name:
                 self._compare(obj, 0.0)
         for event in recording.events:
-            self._simulation.expect(heard_at(event.at_s), self._happening(event))
+            self._simulation.expect(heard_at(event.at_s), partial(self._happen, event))
 
     def run(self, on_progress: OnProgress | None = None) -> ReplayReport:
         """Run the replay."""
@@ -91,9 +84,6 @@ class Replay:
             report.totals,
             report.release,
         )
-
-    def _happening(self, event: RecordedEvent) -> Callable[[], None]:
-        return lambda: self._happen(event)
 
     def _happen(self, event: RecordedEvent) -> None:
         obj = event.obj

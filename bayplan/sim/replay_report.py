@@ -11,6 +11,7 @@ import msgspec
 from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
+from ..choices import Follow
 from .html_summary import ShownAnswer, make_frame
 from .totals import TotalsChange
 from .use_over_time import UseSeries
@@ -60,15 +61,6 @@ REMAINING = {
     ReplayVerdict.OTHER_VICTIMS: "with other victims",
     ReplayVerdict.UNDECIDED: "undecided",
 }
-
-
-class Follow(StrEnum):
-    """The state of the cluster in which decisions are compared."""
-
-    RECORDED = "recorded"
-    """As it was: each recorded decision is judged on its own."""
-    OWN = "own"
-    """As our own decisions leave it."""
 
 
 class PodPlacement(msgspec.Struct):

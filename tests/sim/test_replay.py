@@ -10,6 +10,7 @@ from bayplan.api.wire.decode import decode_object
 from bayplan.sim.recording_file import RecordedEvent, Recording
 from bayplan.sim.replay import Replay
 from bayplan.sim.replay_report import ReplayReport, ReplayVerdict
+from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_node, make_pod
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -22,7 +23,7 @@ def pod(name: str, node: str = "", **more: Any) -> Pod:
 
 def replay(objects: list[Any], happenings: list[Happening], **options: Any) -> ReplayReport:
     events = [RecordedEvent(at_s, kind, obj) for at_s, kind, obj in happenings]
-    return Replay(Recording(START, objects, events, duration_s=1000.0), **options).run()
+    return Replay(Recording(START, objects, events, duration_s=1000.0), Settings(**options)).run()
 
 
 def verdicts(report: ReplayReport) -> dict[str, ReplayVerdict]:

@@ -3,7 +3,7 @@
 In each round every pod is evicted that its budget allows; then the scheduler places what it can,
 and the pods that landed start. Budgets count them as healthy again, and allow the next. It ends
 when no pod is left, or when no budget allows another eviction. A node with pods that
-kubectl drain refuses is left as it is (`DrainRules`). Mirrors kubectl drain
+kubectl drain refuses is left as it is (`DrainChange`). Mirrors kubectl drain
 (staging/src/k8s.io/kubectl/pkg/drain) and the eviction of pkg/registry/core/pod/storage/eviction.go.
 """
 
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from ...api.pod import Pod
 from ...cluster.memory import (
@@ -42,14 +42,12 @@ GroupKey: TypeAlias = tuple[tuple[str, ...], bool]
 class Evictions:
     """Evicts pods from nodes of a stage, in rounds; the clock goes on from one drain to the next.
 
-    `start_s` is the time a pod needs from its node to readiness. Pods without an owner that the
-    `rules` allow to evict count as recreated.
+    Pods without an owner that the flags of `change` allow to evict count as recreated.
     """
 
-    def __init__(self, stage: Stage, start_s: float, rules: DrainRules) -> None:
+    def __init__(self, stage: Stage, change: DrainChange) -> None:
         self._stage = stage
-        self._start_s = start_s
-        self._rules = rules
+        self._change = change
         self._pods_of: Counter[OwnerKey] = Counter()
         """Running pods per controller."""
         for pod in stage.cluster.list("Pod"):
@@ -94,7 +92,7 @@ class Evictions:
     def _refused(self, node_names: Iterable[str]) -> Iterator[DrainStall]:
         """The nodes that kubectl drain leaves as they are."""
         for name in node_names:
-            refusals = self._rules.refusals(self._stage.pods_on(name))
+            refusals = self._change.refusals(self._stage.pods_on(name))
             if refusals:
                 pods = self.pods_to_go([name]) or [p for each in refusals.values() for p in each]
                 keys = tuple(pod.key for pod in pods)
@@ -111,7 +109,7 @@ class Evictions:
             del self._without_node[pod.key]
             self._stage.budgets.put_back(pod)
         if landed:
-            self.elapsed_s += self._start_s
+            self.elapsed_s += self._change.start_s
 
     def count_pending(self) -> int:
         """The pods of the cluster without a node."""
@@ -143,7 +141,7 @@ class Evictions:
         return evicted
 
     def _may_evict(self, pod: Pod) -> bool:
-        if self._rules.disable_eviction:
+        if self._change.disable_eviction:
             return True
         return not self._stage.simulation.eviction_refusal(pod)
 
@@ -212,47 +210,13 @@ def _owner_key(pod: Pod) -> OwnerKey:
     )
 
 
-@dataclass(frozen=True)
-class Drain(NodesChange):
-    """Cordon nodes and evict their pods in rounds, except daemons and static pods.
-
-    Nodes are given by names or patterns (`gpu-*`), by the labels of `selector`, or by both. As with kubectl drain, a
-    node that has pods without an owner stays as it is unless `force` is set (then they count as recreated), and one
-    with emptyDir volumes unless `delete_emptydir_data` is set. `disable_eviction` deletes pods past their budgets;
-    `ignore_daemonsets=False` refuses nodes with daemons. `start_s` is the time from a pod's node to its readiness, in
-    seconds.
-    """
-
-    nodes: tuple[str, ...] = ()
-    force: bool = False
-    selector: str = ""
-    start_s: float = 0
-    delete_emptydir_data: bool = False
-    disable_eviction: bool = False
-    ignore_daemonsets: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_seconds(self, "start_s")
-
-    def apply(self, stage: Stage) -> None:
-        found = self.find(stage)
-        for node in found:
-            stage.update_node(cordoned(node))
-        evictions = Evictions(stage, self.start_s, DrainRules.of(self))
-        leaving = evictions.pods_to_go(node.name for node in found)
-        stage.notes += eviction_gaps(stage.cluster, leaving)
-        stage.courses.append(evictions.drain([node.name for node in found], stage.on_progress))
-
-
 DAEMON_SETS = "DaemonSet-managed Pods (use --ignore-daemonsets to ignore)"
 LOCAL_STORAGE = "Pods with local storage (use --delete-emptydir-data to override)"
 UNMANAGED = "Pods that declare no controller (use --force to override)"
 
 
-@dataclass(frozen=True, slots=True)
-class DrainRules:
-    """The flags of kubectl drain.
+class DrainChange(NodesChange):
+    """A change that drains nodes, with the flags of kubectl drain.
 
     Unlike there, pods of DaemonSets are ignored unless `ignore_daemonsets` is False; they stay in any case.
 
@@ -260,15 +224,16 @@ class DrainRules:
     lacks the DaemonSet, as a dump often does.
     """
 
-    force: bool = False
-    delete_emptydir_data: bool = False
-    disable_eviction: bool = False
-    ignore_daemonsets: bool = True
+    force: bool
+    start_s: float
+    """Time that a pod needs from its node to readiness."""
+    delete_emptydir_data: bool
+    disable_eviction: bool
+    ignore_daemonsets: bool
 
-    @classmethod
-    def of(cls, change: Any) -> DrainRules:
-        """The flags of a drain or an upgrade."""
-        return cls(**{each.name: getattr(change, each.name) for each in fields(cls)})
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_seconds(self, "start_s")
 
     def refusals(self, pods: Iterable[Pod]) -> dict[str, list[Pod]]:
         """The pods of a node that keep it from being drained, by kubectl's words."""
@@ -287,6 +252,35 @@ class DrainRules:
         if has_local_storage(pod) and not self.delete_emptydir_data:
             return LOCAL_STORAGE
         return UNMANAGED if is_bare(pod) and not self.force else ""
+
+
+@dataclass(frozen=True)
+class Drain(DrainChange):
+    """Cordon nodes and evict their pods in rounds, except daemons and static pods.
+
+    Nodes are given by names or patterns (`gpu-*`), by the labels of `selector`, or by both. As with kubectl drain, a
+    node that has pods without an owner stays as it is unless `force` is set (then they count as recreated), and one
+    with emptyDir volumes unless `delete_emptydir_data` is set. `disable_eviction` deletes pods past their budgets;
+    `ignore_daemonsets=False` refuses nodes with daemons. `start_s` is the time from a pod's node to its readiness, in
+    seconds.
+    """
+
+    nodes: tuple[str, ...] = ()
+    force: bool = False
+    selector: str = ""
+    start_s: float = 0
+    delete_emptydir_data: bool = False
+    disable_eviction: bool = False
+    ignore_daemonsets: bool = True
+
+    def apply(self, stage: Stage) -> None:
+        found = self.find(stage)
+        for node in found:
+            stage.update_node(cordoned(node))
+        evictions = Evictions(stage, self)
+        leaving = evictions.pods_to_go(node.name for node in found)
+        stage.notes += eviction_gaps(stage.cluster, leaving)
+        stage.courses.append(evictions.drain([node.name for node in found], stage.on_progress))
 
 
 def refusal_text(node_name: str, refusals: Mapping[str, Iterable[Pod]]) -> str:

@@ -11,15 +11,15 @@ from ..courses import DrainCourse, UpgradeCourse
 from ..input_gaps import eviction_gaps
 from ..references import find_node
 from ..stage import Stage
-from .change import NodesChange, check_field, check_seconds
+from .change import check_field, check_seconds
 from .node_changes import cordoned, uncordoned
 from .node_copies import add_node_like, free_names
 from .object_changes import empty_node
-from .rounds import DrainRules, Evictions
+from .rounds import DrainChange, Evictions
 
 
 @dataclass(frozen=True)
-class Upgrade(NodesChange):
+class Upgrade(DrainChange):
     """Replace nodes in turn: `surge` new nodes come first, `max_unavailable` come after their old ones.
 
     So at most `surge` nodes are there in addition, and at most `max_unavailable` are missing. A new
@@ -41,7 +41,6 @@ class Upgrade(NodesChange):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_seconds(self, "start_s")
         check_seconds(self, "node_start_s")
         for field in ("surge", "max_unavailable"):
             check_field(self, field, int, "a whole number")
@@ -63,7 +62,7 @@ class _Upgrading:
 
     def __init__(self, stage: Stage, options: Upgrade, nodes: Sequence[Node]) -> None:
         self._stage, self._options = stage, options
-        self._evictions = Evictions(stage, options.start_s, DrainRules.of(options))
+        self._evictions = Evictions(stage, options)
         self._course = UpgradeCourse([node.name for node in nodes])
         leaving = self._evictions.pods_to_go(self._course.nodes)
         stage.notes += eviction_gaps(stage.cluster, leaving)

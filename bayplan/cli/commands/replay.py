@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ...choices import Follow
 from ...errors import InputError
 from ..options.config_options import EvidenceChoice, SchedulerChoice
 from ..options.input_options import takes_input_limit
@@ -29,23 +29,16 @@ if TYPE_CHECKING:
 DIFFERS = 1
 
 
-class FollowMode(StrEnum):
-    """The state in which decisions are compared."""
-
-    RECORDED = "recorded"
-    OWN = "own"
-
-
 @option_group
 class ReplayOptions(EvidenceChoice, SchedulerChoice):
     """The options of `bayplan replay`."""
 
     recording: Path = argument("FILE", "A file that `bayplan record` wrote.")
-    follow: FollowMode = option(
+    follow: Follow = option(
         "--follow STATE",
         "recorded: judge each decision in the cluster as it was then. own: schedule again, in the cluster as"
         " our own decisions leave it.",
-        default=FollowMode.RECORDED,
+        default=Follow.RECORDED,
     )
     judge: bool = option(
         "--judge",
@@ -77,7 +70,7 @@ def replay(options: ReplayOptions) -> None:
     from ...config.releases import recorded_version
     from ...sim.recording_file import read_recording
 
-    if options.judge and options.follow is FollowMode.OWN:
+    if options.judge and options.follow is Follow.OWN:
         raise InputError("--judge: expected --follow recorded; got --follow own")
     if options.evidence is not None and not options.judge:
         raise InputError("--evidence: expected --judge with it; got none")
@@ -89,7 +82,7 @@ def replay(options: ReplayOptions) -> None:
         _judge(recorded, settings, version, options)
         return
     report: ReplayReport | JudgedReplay
-    if options.follow is FollowMode.RECORDED:
+    if options.follow is Follow.RECORDED:
         from ...answers.judged_replay import judge_recording
 
         with progress_bar("judging") as on_pods:
@@ -98,13 +91,7 @@ def replay(options: ReplayOptions) -> None:
         from ...sim.replay import Replay
 
         with progress_bar("replaying") as on_pods:
-            report = Replay(
-                recorded,
-                settings.config,
-                seed=settings.seed,
-                feature_gates=settings.feature_gates,
-                plugins=settings.plugins,
-            ).run(on_pods)
+            report = Replay(recorded, settings).run(on_pods)
     from ..render.judged_decisions import chosen_decisions, render_replay
 
     everything, is_wide = options.everything, options.output is AnswerForm.WIDE

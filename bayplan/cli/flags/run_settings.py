@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...api.text.durations import EXPECTED, parse_duration
+from ...api.text.durations import EXPECTED
 from ...errors import ConfigError, InputError
 from ..commands.run_server import ServingOptions
 from ..options.config_options import read_bytes, read_configuration
@@ -160,21 +160,32 @@ def _with_client(config: SchedulerConfiguration, flags: FlagValues) -> Scheduler
 
 
 def _with_election(config: SchedulerConfiguration, flags: FlagValues) -> SchedulerConfiguration:
+    """The configuration with the flags of the election that are given; InputError if that cannot be."""
+    from msgspec.structs import replace
+
     flags.one_of("leader-elect-resource-lock", "leases")
-    given: dict[str, str | None] = {}
-    for what in (
-        "lease-duration",
-        "renew-deadline",
-        "retry-period",
-        "resource-name",
-        "resource-namespace",
-    ):
+    changes: dict[str, object] = {}
+    if "leader-elect" in flags.given:
+        changes["leader_elect"] = flags.is_on("leader-elect")
+    for what in ("resource-name", "resource-namespace"):
         name = f"leader-elect-{what}"
-        older = ELECTION_NAMES.get(name, name)
-        found = name if name in flags.given else older
-        given[what.replace("-", "_")] = flags.given.get(found)
-    elects = flags.is_on("leader-elect") if "leader-elect" in flags.given else None
-    return with_election(config, elects, **given)
+        text = flags.given.get(name, flags.given.get(ELECTION_NAMES[name]))
+        if text == "":
+            raise InputError(f"--{name}: expected a name; got none")
+        if text is not None:
+            changes[what.replace("-", "_")] = text
+    for what in ("lease-duration", "renew-deadline", "retry-period"):
+        name = f"leader-elect-{what}"
+        if name in flags.given:
+            seconds = flags.seconds(name)
+            if not seconds:
+                raise InputError(f'--{name}: {EXPECTED}; got "{flags.text(name)}"')
+            changes[f"{what.replace('-', '_')}_s"] = seconds
+    election = replace(config.leader_election, **changes)
+    problem = _times(election).problem() if election.leader_elect else None
+    if problem is not None:
+        raise InputError(f"leaderElection.{problem}")
+    return replace(config, leader_election=election)
 
 
 def _emulated_version(flags: FlagValues, release: Release) -> str:
@@ -276,36 +287,6 @@ def log_options(flags: FlagValues) -> dict[str, Any]:
         "is_split": flags.is_on(f"log-{form}-split-stream"),
         "modules": modules,
     }
-
-
-def with_election(
-    config: SchedulerConfiguration, leader_elect: bool | None, **given: str | None
-) -> SchedulerConfiguration:
-    """The configuration with the options of the election; InputError if that cannot be.
-
-    `given` are the values of --leader-elect-*, with _ for -; None for those that were not given.
-    """
-    from msgspec.structs import replace
-
-    changes: dict[str, object] = {} if leader_elect is None else {"leader_elect": leader_elect}
-    for name, text in given.items():
-        if text is None:
-            continue
-        option = f"--leader-elect-{name.replace('_', '-')}"
-        if name.startswith("resource"):
-            if not text:
-                raise InputError(f"{option}: expected a name; got none")
-            changes[name] = text
-            continue
-        seconds = parse_duration(text)
-        if seconds is None or seconds <= 0:
-            raise InputError(f'{option}: {EXPECTED}; got "{text}"')
-        changes[f"{name}_s"] = seconds
-    election = replace(config.leader_election, **changes)
-    problem = _times(election).problem() if election.leader_elect else None
-    if problem is not None:
-        raise InputError(f"leaderElection.{problem}")
-    return replace(config, leader_election=election)
 
 
 def _times(election: LeaderElection) -> ElectionTimes:
