@@ -26,27 +26,6 @@ WARNINGS = {
 }
 NOT_MODELLED = frozenset({*WARNINGS, DEFINITIONS})
 """Resources that `write_warnings` is about, besides custom ones."""
-SILENT = frozenset(
-    {
-        "clusterrolebindings.rbac.authorization.k8s.io",
-        "clusterroles.rbac.authorization.k8s.io",
-        "endpoints",
-        "endpointslices.discovery.k8s.io",
-        "flowschemas.flowcontrol.apiserver.k8s.io",
-        "ingressclasses.networking.k8s.io",
-        "ingresses.networking.k8s.io",
-        "ipaddresses.networking.k8s.io",
-        "networkpolicies.networking.k8s.io",
-        "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
-        "rolebindings.rbac.authorization.k8s.io",
-        "roles.rbac.authorization.k8s.io",
-        "servicecidrs.networking.k8s.io",
-        "services",
-        "volumeattachments.storage.k8s.io",
-        "volumeattributesclasses.storage.k8s.io",
-    }
-)
-"""Kinds whose effect would be outside the API: traffic, permissions, queues of requests."""
 
 
 def write_warnings(resource: ApiResource, tree: dict[str, Any]) -> list[str]:

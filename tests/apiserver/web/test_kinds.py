@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bayplan.apiserver.registry.not_modelled import SILENT, WARNINGS
+from bayplan.apiserver.registry.not_modelled import WARNINGS
 from bayplan.apiserver.registry.resource_table import BY_STORAGE, RESOURCES
 from tests.rig.api_server import ServerInThread
 
@@ -80,6 +80,29 @@ def test_kinds_without_their_effect_are_warned_of(api: ServerInThread, case: Tre
         assert "v1 Endpoints is deprecated in v1.33+" in said
     else:
         assert said == (f'299 - "{tree["kind"]}: {text}"' if text else "")
+
+
+SILENT = frozenset(
+    {
+        "clusterrolebindings.rbac.authorization.k8s.io",
+        "clusterroles.rbac.authorization.k8s.io",
+        "endpoints",
+        "endpointslices.discovery.k8s.io",
+        "flowschemas.flowcontrol.apiserver.k8s.io",
+        "ingressclasses.networking.k8s.io",
+        "ingresses.networking.k8s.io",
+        "ipaddresses.networking.k8s.io",
+        "networkpolicies.networking.k8s.io",
+        "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+        "rolebindings.rbac.authorization.k8s.io",
+        "roles.rbac.authorization.k8s.io",
+        "servicecidrs.networking.k8s.io",
+        "services",
+        "volumeattachments.storage.k8s.io",
+        "volumeattributesclasses.storage.k8s.io",
+    }
+)
+"""Kinds whose effect would be outside the API: traffic, permissions, queues of requests."""
 
 
 def test_the_documentation_names_every_kind_without_its_effect() -> None:
