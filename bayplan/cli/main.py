@@ -9,6 +9,7 @@ import typer
 from bayplan import __version__
 
 from ..compiled_kernel import STALE, why_not_compiled
+from . import command_time
 from .command_table import CommandApp, LazyGroup
 from .options.option_groups import option
 
@@ -58,6 +59,7 @@ def root(
 def main() -> None:
     """Run the command; the entry point of the package."""
     gc.set_threshold(COLLECT_AFTER)
+    command_time.is_whole_process = True
     try:
         app(prog_name="bayplan")
     finally:

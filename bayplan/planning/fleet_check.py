@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,12 +22,13 @@ from .fleet import Fleet, NodeOption, fleet_objects, node_names
 from .node_probe import Probe, class_key, pending_counts
 from .plan_input import PlanInput
 from .spare_pods import SparePod, TiedPods, with_spare_pods
+from .time_budget import TimeBudget
 from .workers import WorkerPool, count_workers
 
 COLLECT_EVERY = 8
 MOST_OTHER_SEEDS = 32
-LONG_S = 0.1
-"""Workers are started when a fleet takes longer than this."""
+LONG_S = 0.02
+"""Workers are started when a simulation takes longer than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,8 @@ class FleetVerdict:
     """The zone that is gone when they are pending."""
     idle: Fleet = field(default_factory=Fleet)
     """The nodes of a good fleet that run no pod but those of daemons."""
+    is_tied: bool = False
+    """Whether they are pending with some seeds only."""
     simulation: Simulation | None = None
     """Of a good fleet that was verified by this process."""
 
@@ -97,19 +99,25 @@ class Verifier:
         probe: Probe,
         settings: Settings,
         demands: Demands,
-        clock: SearchClock | None = None,
+        budget: TimeBudget | None = None,
     ) -> None:
         self._given, self._probe, self._demands = given, probe, demands
-        self.clock = clock or SearchClock()
+        self.budget = budget or TimeBudget(np.inf)
         # Without a seed, ties would be broken differently in each run.
         self.settings = settings if settings.seed is not None else replace(settings, seed=0)
         self._known: dict[object, FleetVerdict] = {}
         self.runs = 0
         has_extenders = settings.config is not None and bool(settings.config.extenders)
         # Connections to extenders cannot be shared by processes.
-        self._workers = WorkerPool(self._work, 0 if has_extenders else count_workers())
-        self._longest_s = 0.0
+        self._workers = WorkerPool(
+            self._work, 0 if has_extenders else count_workers(), self.budget.add
+        )
+        self._seeds = list(range(1, demands.seeds))
+        """Further seeds that a fleet is verified with."""
+        self._most_runs = 0
+        """Number of simulations that the longest verification took."""
         self._hard_seeds: list[int] = []
+        """Those of the other seeds with which pods stayed pending on some fleet."""
         self._waiting = TiedPods()
         self._spare: list[SparePod] = []
 
@@ -122,20 +130,24 @@ class Verifier:
         """Place all pods on the fleet, and again on the rest of it after each loss that it must stand."""
         key = fleet.key()
         if key not in self._known:
-            answer = self._workers.take(fleet)
+            before, answer = self.runs, self._workers.take(fleet)
             if answer is None:
-                started = time.process_time()
                 self._known[key] = self._verify(fleet)
-                self._longest_s = max(self._longest_s, time.process_time() - started)
             else:
-                self._known[key], runs, seconds = answer
+                self._known[key], runs = answer
                 self.runs += runs
-                self.clock.add(seconds)
+            self._most_runs = max(self._most_runs, self.runs - before)
+            if self._known[key].is_tied:
+                self._waiting.note(self._known[key].pending)
         return self._known[key]
+
+    def has_time(self) -> bool:
+        """Whether one more fleet can be verified before the limit."""
+        return self.budget.has_time_for(max(self._most_runs, 1 + len(self._seeds)))
 
     def announce(self, fleets: Sequence[Fleet]) -> None:
         """Say which fleets are to be verified next, so that workers can begin with some."""
-        if self._longest_s > LONG_S:
+        if self.budget.run_s > LONG_S:
             self._workers.announce([one for one in fleets if not self.has_verified(one)])
 
     def simulation_of(self, verdict: FleetVerdict) -> Simulation | None:
@@ -152,12 +164,12 @@ class Verifier:
         """Whether the verdict about a fleet is there."""
         return fleet.key() in self._known
 
-    def _work(self, fleet: Fleet) -> tuple[FleetVerdict, int, float]:
-        """In a worker: the verdict without the simulation, how many simulations were run for it, and their time."""
-        before, started = self.runs, time.process_time()
+    def _work(self, fleet: Fleet) -> tuple[FleetVerdict, int]:
+        """In a worker: the verdict without the simulation, and how many simulations were run for it."""
+        before = self.runs
         verdict = self._verify(fleet)
         verdict.simulation = None
-        return verdict, self.runs - before, time.process_time() - started
+        return verdict, self.runs - before
 
     def _verify(self, fleet: Fleet) -> FleetVerdict:
         verdict = self._judge(fleet)
@@ -169,11 +181,10 @@ class Verifier:
         if pending or simulation is None:
             return FleetVerdict(fleet, pending)
         verdict = FleetVerdict(fleet, simulation=simulation, idle=self._idle(fleet, simulation))
-        for seed in range(1, self._demands.seeds):
+        for seed in self._seeds:
             _, missing = self.run(fleet, seed)
             if missing:
-                self._waiting.note(missing)
-                return FleetVerdict(fleet, missing)
+                return FleetVerdict(fleet, missing, is_tied=True)
         for zone, left in self._losses(fleet):
             _, missing = self.run(left)
             floor = self._demands.survive_priority
@@ -196,44 +207,45 @@ class Verifier:
             for group, _ in fleet.key():
                 yield None, fleet.changed({group: -1})
 
-    def try_other_seeds(self, fleet: Fleet, until_s: float) -> OtherSeeds:
-        """Place all pods with further seeds, until pods stay pending or up to a moment of the clock.
+    def try_other_seeds(self, fleet: Fleet, most: int = MOST_OTHER_SEEDS) -> OtherSeeds:
+        """Place all pods with up to so many further seeds, until pods stay pending or there is no time for one more.
 
         Seeds with which pods stayed pending on an earlier fleet come first.
         """
         found = OtherSeeds()
-        others = [seed for seed in range(MOST_OTHER_SEEDS) if seed not in self._hard_seeds]
-        for further in [*self._hard_seeds, *others]:
-            _, pending = self.run(fleet, self._demands.seeds + further)
+        first = self._demands.seeds
+        others = [
+            seed for seed in range(first, first + MOST_OTHER_SEEDS) if seed not in self._hard_seeds
+        ]
+        for seed in [*self._hard_seeds, *others][:most]:
+            if not self.budget.has_time_for(1):
+                break
+            _, pending = self.run(fleet, seed)
             found.tried += 1
             if pending:
                 self._waiting.note(pending)
                 found.most_pending = len(pending)
                 found.missing = pending_counts(self._probe, pending)
-                if further not in self._hard_seeds:
-                    self._hard_seeds.append(further)
+                if seed not in self._hard_seeds:
+                    self._hard_seeds.append(seed)
                 break
             found.held += 1
-            if self.clock.spent_s() > until_s:
-                break
         return found
 
-    def missing_with_hard_seeds(self, fleet: Fleet) -> Ints | None:
-        """The pods per class that stay pending with a seed that was hard before; None if there are none."""
-        for further in self._hard_seeds:
-            _, pending = self.run(fleet, self._demands.seeds + further)
-            if pending:
-                return pending_counts(self._probe, pending)
-        return None
+    def require_hard_seeds(self) -> None:
+        """Verify fleets with the seeds that were hard, too, from now on; they come first."""
+        self._seeds = [*self._hard_seeds, *range(1, self._demands.seeds)]
+        self._known = {key: one for key, one in self._known.items() if not one.is_good}
 
     def take_spare_pods(self, worth: NDArray[np.float64], most: float) -> bool:
-        """Have room for copies of pods that waited with some seeds, worth so much at most, in fleets from now on; False
-        if there are none.
+        """Verify fleets with hard seeds and with room for copies of pods that waited with some seeds, worth so much at
+        most, from now on; False if no pod did.
         """
         self._spare = self._waiting.copies(self._probe, worth, most)
+        self.require_hard_seeds()
         if self._spare:
             self._known.clear()
-        return bool(self._spare)
+        return bool(self._spare or self._hard_seeds)
 
     def forget_spare_pods(self) -> None:
         """Have room for the workload alone in fleets from now on."""
@@ -253,6 +265,7 @@ class Verifier:
         objects = fleet_objects(fleet, self.options, self._demands.headroom)
         if not objects and not self._given.kept_nodes:
             return None, [one.pod for one in self._probe.classes for _ in range(one.count)]
+        started_s = self.budget.spent_s()
         self.runs += 1
         if self.runs % COLLECT_EVERY == 0:
             gc.collect()  # simulations are cycles, which Python does not search for while one runs
@@ -264,28 +277,9 @@ class Verifier:
         settings = replace(self.settings, seed=seed) if further_seed else self.settings
         simulation = settings.simulation(everything, pods_end=False)
         simulation.proceed()
+        self.budget.note_run(self.budget.spent_s() - started_s)
         left_out = self._probe.unplaceable_keys
         waiting = [pod for pod in simulation.cluster.list("Pod") if is_waiting(pod)]
         if left_out:
             waiting = [pod for pod in waiting if class_key(pod) not in left_out]
         return simulation, waiting
-
-
-class SearchClock:
-    """Runs from its making.
-
-    It counts processor time, of this process and of workers for each answer of theirs that was used, so that a
-    busy machine finds the same plan.
-    """
-
-    def __init__(self) -> None:
-        self._started = time.process_time()
-        self._elsewhere_s = 0.0
-
-    def add(self, seconds: float) -> None:
-        """Count the time that a worker took for an answer."""
-        self._elsewhere_s += seconds
-
-    def spent_s(self) -> float:
-        """Since the start."""
-        return time.process_time() - self._started + self._elsewhere_s

@@ -24,7 +24,7 @@ from ..table import Ints
 from .exchanges import CLOSE, FleetExchanges
 from .first_fit import grow, pack_first_fit, with_more
 from .fleet import Fleet, all_pools, next_sum, pools_allow, spread_over_zones
-from .fleet_check import Demands, FleetVerdict, SearchClock, Verifier
+from .fleet_check import Demands, FleetVerdict, Verifier
 from .fluid import (
     MOST_LP_S,
     MOST_RESERVE,
@@ -39,6 +39,7 @@ from .fluid import (
 from .master import Master
 from .node_probe import Probe
 from .screen import FleetScreen
+from .search_state import OnSearch, SearchState
 
 REPAIRS = 10
 AMPLE_RESERVE, FIRST_RESERVE = 1.5, 0.8
@@ -70,31 +71,6 @@ PATIENCE = 100
 
 
 @dataclass(slots=True)
-class SearchState:
-    """Progress of a search."""
-
-    time_limit_s: float
-    clock: SearchClock = field(default_factory=SearchClock)
-    best: FleetVerdict | None = None
-    price: float = np.inf
-    bound: float = 0.0
-    first_fit_price: float | None = None
-    first_plan_s: float | None = None
-    failed: FleetVerdict | None = None
-    """The fleet of a search that found no plan."""
-    is_interrupted: bool = False
-    is_out_of_time: bool = False
-
-    @property
-    def elapsed_s(self) -> float:
-        """Processor time since the start."""
-        return self.clock.spent_s()
-
-
-OnSearch = Callable[[SearchState], None]
-
-
-@dataclass(slots=True)
 class FleetSearch:
     """One search; `run` fills its state."""
 
@@ -106,6 +82,8 @@ class FleetSearch:
     candidates: list[Fleet] = field(default_factory=list)
     """Fleets to begin with."""
     on_state: OnSearch | None = None
+    _until_s: float = np.inf
+    """Processor time at which the present part of the search ends."""
     _worth: NDArray[np.float64] = field(init=False)
     """float64 per class: value of a pod in the relaxed problem."""
     _lead: Fleet | None = None
@@ -119,15 +97,16 @@ class FleetSearch:
         """Without a solution of the relaxed problem, a pod is worth a small node."""
         self._worth = np.full(len(self.probe.classes), min(one.price for one in self.probe.options))
 
-    def run(self) -> SearchState:
+    def run(self, until_s: float = np.inf) -> SearchState:
         """Search until nothing helps or the time is over. Ctrl-C ends it with the best plan so far."""
-        return self._run(self._search)
+        return self._run(self._search, until_s)
 
-    def go_on_with_spare_room(self) -> SearchState:
-        """Search for fleets with room for more of the pods that waited with some seeds only."""
-        return self._run(self._search_with_spare_room)
+    def go_on_with_spare_room(self, until_s: float = np.inf) -> SearchState:
+        """Search for fleets that hold with hard seeds, and have room for more of the pods that waited with some."""
+        return self._run(self._search_with_spare_room, until_s)
 
-    def _run(self, search: Callable[[], None]) -> SearchState:
+    def _run(self, search: Callable[[], None], until_s: float) -> SearchState:
+        self._until_s = min(until_s, self.state.budget.limit_s)
         try:
             search()
         except KeyboardInterrupt:
@@ -144,7 +123,7 @@ class FleetSearch:
                 self._offer(self.verifier.verify(fleet))
         problem = self._problem()
         self._raise_bound(least_price(problem))
-        limit_s = min(MOST_LP_S, LP_SHARE * self.state.time_limit_s)
+        limit_s = min(MOST_LP_S, LP_SHARE * self._until_s)
         fluid = FluidPlan(problem, self._penalty, limit_s)
         relaxed = fluid.relax()
         if relaxed is not None:
@@ -162,17 +141,31 @@ class FleetSearch:
         self._improve()
 
     def _search_with_spare_room(self) -> None:
-        """The best fleet gets nodes for spare pods; if it cannot, as pools have no further node, it stays as it is."""
+        """A dearer fleet that was good has room for spare pods, or the best one gets nodes for them; if it cannot, as
+        pools have no further node, it stays as it is.
+        """
         best, price = self.state.best, self.state.price
-        if best is None or not self.verifier.take_spare_pods(self._worth, SPARE_SHARE * price):
+        if best is None or not self.verifier.has_time():
             return
+        good = [one.fleet for one in self.verifier.good_verdicts()]
+        if self.verifier.take_spare_pods(self._worth, SPARE_SHARE * price):
+            self._begin_again()
+            for fleet in good:
+                if self.verifier.has_time():
+                    self._try(fleet)
+            self._repair(best.fleet, self.state.price, REPAIRS if self.state.best is None else 2)
+            if self.state.best is None:
+                self.verifier.forget_spare_pods()
+                self.state.best, self.state.price = best, price
+        elif not self.state.is_out_of_time:
+            return  # nothing helped before
+        self.state.is_out_of_time = False
+        self._improve()
+
+    def _begin_again(self) -> None:
+        """Forget the plans so far."""
         self.state.best, self.state.price = None, np.inf
         self._lead, self._lead_estimate = None, np.inf
-        self._repair(best.fleet, np.inf)
-        if self.state.best is None:
-            self.verifier.forget_spare_pods()
-            self.state.best, self.state.price = best, price
-        self._improve()
 
     # The parts in order
 
@@ -292,14 +285,14 @@ class FleetSearch:
         return self.state.price * (1 - VARIANT_STEP)
 
     def _relax(self, master: Master) -> None:
-        until_s = min(self.state.time_limit_s, self.state.elapsed_s + RELAX_S)
+        until_s = min(self._until_s, self.state.elapsed_s + RELAX_S)
         for relaxation in master.relax(lambda: self.state.elapsed_s >= until_s):
             self._raise_bound(relaxation.bound)
             self._tell()
 
     def _try_patterns(self, master: Master) -> None:
         """Whole numbers of nodes from the patterns, which suit a scheduler that fills nodes up."""
-        whole = master.dive(lambda: self.state.elapsed_s >= self.state.time_limit_s)
+        whole = master.dive(lambda: self.state.elapsed_s >= self._until_s)
         if whole is not None and not self._is_over():
             self._is_enough(self._fleet(whole))
 
@@ -320,10 +313,12 @@ class FleetSearch:
             fleets = self._screened(drawn, UNFIT if scale == 1 else 0)
             self.verifier.announce([fleet for fleet, _ in fleets])
             for fleet, guess in fleets:
-                if not self._is_over():
-                    self._is_enough(fleet)
-                    if self._screen is not None and self.verifier.has_verified(fleet):
-                        self._screen.learn(guess, len(self.verifier.verify(fleet).pending))
+                if self._is_over():
+                    break
+                verdict = self.verifier.verify(fleet)  # dearer than the best by now or not
+                self._is_enough(fleet)
+                if self._screen is not None:
+                    self._screen.learn(guess, len(verdict.pending))
             if self.state.price < below:
                 failures = 0
             elif scale > 1:
@@ -473,21 +468,21 @@ class FleetSearch:
         if self.state.first_plan_s is None:
             self.state.first_plan_s = self.state.elapsed_s
         self._tell()
-        if verdict.idle:
+        if verdict.idle and not self._is_over():
             self._try(verdict.fleet.changed({group: -n for group, n in verdict.idle.items()}))
         return True
 
     def _has_passed(self, share: float) -> bool:
         """Whether a share of the time is over, or all of it, or nothing can be better."""
-        return self._is_over() or self.state.elapsed_s > share * self.state.time_limit_s
+        return self._is_over() or self.state.elapsed_s > share * self._until_s
 
     def _is_over(self, only_after_first: bool = False) -> bool:
         """Whether to stop: the time is over, or nothing can be better."""
-        if only_after_first and self.state.best is None:
+        if only_after_first and self.state.first_plan_s is None:
             return False
-        if self.state.price <= self.state.bound * (1 + CLOSE):
+        if self.state.is_optimal:
             return True
-        if self.state.elapsed_s < self.state.time_limit_s:
+        if self.verifier.has_time() and self.state.elapsed_s < self._until_s:
             return False
         self.state.is_out_of_time = True
         return True

@@ -14,9 +14,9 @@ from ..api.wire.encode import to_dict
 from ..sim.html_summary import ShownAnswer, make_frame
 from .fleet import Fleet, NodeOption, fleet_objects, node_names
 from .fleet_check import FleetVerdict, OtherSeeds
-from .fleet_search import SearchState
 from .node_probe import UnplaceableClass, class_label
 from .node_types import NodeType
+from .search_state import SearchState
 
 LACKING = ("Insufficient ", "Too many pods")
 """In the messages of the scheduler."""

@@ -18,24 +18,20 @@ from ..sim.simulation import Simulation
 from ..sim.world import is_waiting
 from ..table import Ints
 from .attachments import UNLIMITED
-from .first_fit import with_more
-from .fleet import Fleet, NodeGroupKey, all_pools, free_of, overdrawn_pools, pools_allow
-from .fleet_check import (
-    NO_DEMANDS,
-    Demands,
-    FleetVerdict,
-    OtherSeeds,
-    Verifier,
-)
-from .fleet_search import WIDE_GAP, FleetSearch, OnSearch, SearchState
+from .fleet import Fleet, NodeGroupKey, all_pools, free_of, overdrawn_pools
+from .fleet_check import NO_DEMANDS, Demands, Verifier
+from .fleet_search import WIDE_GAP, FleetSearch
 from .node_plan import NodePlan, pending_by_workload, plan_of
 from .node_probe import Probe, probe_workload
 from .plan_input import PlanInput, prepare_input
 from .pools import NodePool
+from .search_state import OnSearch, SearchState
 from .solver import load_highs
+from .steady_plan import find_steady
+from .time_budget import TimeBudget
 
-SEARCH_SHARE, SPARE_ROOM_SHARE = 0.65, 0.85
-"""Shares of the time limit at which the search ends, and that with spare room; the rest is for further seeds."""
+SEARCH_SHARE = 0.5
+"""Share of the time limit at which the search ends that leaves other seeds out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +42,9 @@ class PlanRequest:
     keep_existing: bool = False
     """The nodes of the input stay, at no price."""
     time_limit_s: float = PLAN_TIME_LIMIT_S
+    """Processor time."""
+    spent_s: float = 0.0
+    """Processor time that was spent before, and counts for the limit."""
 
 
 DEFAULT_REQUEST = PlanRequest()
@@ -59,7 +58,7 @@ def plan_nodes(
     on_state: OnSearch | None = None,
 ) -> NodePlan:
     """Find the nodes; raises InputError when a price is missing, there are no pods, or the input is wrong."""
-    state = SearchState(request.time_limit_s)
+    state = SearchState(TimeBudget(request.time_limit_s, request.spent_s))
     load_highs()
     check_prices(pools)
     check_survival(pools, request.demands)
@@ -86,28 +85,23 @@ def search_plan(
     if settings.seed is None:
         settings = replace(settings, seed=0)
     probe = probe or probe_workload(given, pools, settings, request.demands.headroom)
-    verifier = Verifier(given, probe, settings, request.demands, state.clock)
+    verifier = Verifier(given, probe, settings, request.demands, state.budget)
     if probe.classes:
         room = _kept_room(given, probe, settings) if given.kept else None
-        until_s = state.time_limit_s
-        state.time_limit_s *= SEARCH_SHARE
         search = FleetSearch(
             probe, verifier, request.demands, state, room, list(candidates), on_state
         )
-        search.run()
+        search.run(SEARCH_SHARE * state.budget.limit_s)
         verdict = state.best or state.failed
         assert verdict is not None, "a search has a fleet, good or not"
         other_seeds = None
         if state.best is not None and not state.is_interrupted:
-            other_seeds = verifier.try_other_seeds(verdict.fleet, until_s)
-            if not other_seeds.is_steady:
-                state.time_limit_s = until_s * SPARE_ROOM_SHARE
-                verdict = search.go_on_with_spare_room().best or verdict
-                verdict, other_seeds = steadied(verdict, probe, verifier, until_s)
+            verdict, other_seeds = find_steady(search)
             state.price = verdict.fleet.price(probe.options)
         simulation = verifier.simulation_of(verdict)
         plan = plan_of(state, verdict, probe.options)
         plan.other_seeds = other_seeds
+        plan.notices += _limit_notices(state)
         if state.best is None:
             plan.notices += used_up(plan, probe)
             if simulation is not None:
@@ -127,44 +121,6 @@ def search_plan(
         "keepExisting": request.keep_existing,
     }
     return plan
-
-
-def steadied(
-    verdict: FleetVerdict, probe: Probe, verifier: Verifier, until_s: float
-) -> tuple[FleetVerdict, OtherSeeds]:
-    """A good fleet on which no pod waits with further seeds either, as far as there is time to find one.
-
-    Tried in the order of their prices: dearer fleets that the search found to be good, and the fleet with nodes for the
-    pods that would wait.
-    """
-    found = verifier.try_other_seeds(verdict.fleet, until_s)
-    failed = FleetVerdict(verdict.fleet, missing=found.missing)
-    price = verdict.fleet.price(probe.options)
-    dearer = [one for one in verifier.good_verdicts() if one.fleet.price(probe.options) > price]
-    while not found.is_steady and verifier.clock.spent_s() < until_s:
-        fleet = with_more(failed, 1, probe)
-        if fleet is not None and not pools_allow(fleet, probe.options):
-            fleet = None
-        if dearer and (fleet is None or _is_cheaper(dearer[0].fleet, fleet, probe)):
-            more = dearer.pop(0)
-            others = verifier.try_other_seeds(more.fleet, until_s)
-        elif fleet is None:
-            break
-        else:
-            missing = verifier.missing_with_hard_seeds(fleet)
-            more = verifier.verify(fleet) if missing is None else FleetVerdict(fleet)
-            if missing is not None or not more.is_good:
-                failed = FleetVerdict(fleet, missing=more.missing if missing is None else missing)
-                continue
-            others = verifier.try_other_seeds(fleet, until_s)
-            failed = FleetVerdict(fleet, missing=others.missing)
-        if others.is_steady or others.held >= found.held:
-            verdict, found = more, others
-    return verdict, found
-
-
-def _is_cheaper(one: Fleet, other: Fleet, probe: Probe) -> bool:
-    return one.price(probe.options) <= other.price(probe.options)
 
 
 def check_prices(pools: Sequence[NodePool]) -> None:
@@ -215,6 +171,16 @@ def _messages(simulation: Simulation) -> dict[str, str]:
         (name,) = pending_by_workload([pod])
         messages.setdefault(name, simulation.message_of(pod))
     return messages
+
+
+def _limit_notices(state: SearchState) -> Iterator[str]:
+    """That the time limit was over before the first plan was verified."""
+    budget, first_s = state.budget, state.first_plan_s
+    if first_s is not None and first_s > budget.limit_s:
+        yield (
+            f"the time limit of {budget.limit_s:g} s is too short: the first plan was verified after {first_s:.1f} s "
+            f"of processor time, and a simulation takes {budget.run_s:.1f} s"
+        )
 
 
 ALIGNMENT = "NodeResourcesAlignment"

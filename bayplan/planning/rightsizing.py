@@ -26,7 +26,6 @@ from ..errors import InputError
 from ..manifests.timeline import InputObject, Timeline
 from ..sim.settings import Settings
 from .fleet import Fleet, NodeGroupKey, NodeOption
-from .fleet_search import OnSearch, SearchState
 from .node_groups import group_of_node, type_of_node, zone_of
 from .node_plan import NodeExchange, NodePlan
 from .node_probe import class_key, probe_workload
@@ -34,7 +33,9 @@ from .node_types import NodeType
 from .plan_input import PlanInput, prepare_input
 from .planner import PlanRequest, check_prices, check_survival, search_plan
 from .pools import NodePool
+from .search_state import OnSearch, SearchState
 from .solver import load_highs
+from .time_budget import TimeBudget
 
 
 def rightsize(
@@ -45,7 +46,7 @@ def rightsize(
     on_state: OnSearch | None = None,
 ) -> NodePlan:
     """Plan the nodes of a cluster again; raises InputError when it has none, or the input is wrong."""
-    state = SearchState(request.time_limit_s)
+    state = SearchState(TimeBudget(request.time_limit_s, request.spent_s))
     load_highs()
     check_prices(pools)
     check_survival(pools, request.demands)

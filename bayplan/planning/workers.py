@@ -1,8 +1,8 @@
 """Workers: copies of this process that verify fleets beside it, one on each further core.
 
 They are forked, so they have the workload and the plugins as they are here, and nothing is loaded again. Their answers
-are those of this process: they save time and change no result. There are none outside of Linux: libraries of other
-systems may fail in a forked process.
+are those of this process: they save time and change no result. All of their processor time is counted, also that for
+answers which are not used. There are none outside of Linux: libraries of other systems may fail in a forked process.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -35,6 +36,8 @@ class FleetWorker:
         self.fleet: Fleet | None = None
         """The fleet it is at work on."""
         self.is_gone = False
+        self.cpu_s = 0.0
+        """Processor time as of the last answer, and of all once it has ended."""
 
     def send(self, fleet: Fleet) -> None:
         """Give it work; it must be idle. The work of a process that was killed is not done."""
@@ -54,16 +57,25 @@ class FleetWorker:
         """Wait for the answer; None if it failed, or the process was killed."""
         self.fleet = None
         try:
-            return self._connection.recv()
+            answer, self.cpu_s = self._connection.recv()
         except (EOFError, OSError):
             self.is_gone = True
             return None
+        return answer
 
     def end(self) -> None:
         """Stop it, whatever it is at."""
+        before_s = _children_cpu_s()
         self._process.terminate()
         self._process.join()
         self._connection.close()
+        self.cpu_s = max(self.cpu_s, _children_cpu_s() - before_s)
+
+
+def _children_cpu_s() -> float:
+    """Processor time of the child processes that have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def _serve(end: Connection, other_end: Connection, work: Callable[[Fleet], Any]) -> None:
@@ -80,7 +92,7 @@ def _serve(end: Connection, other_end: Connection, work: Callable[[Fleet], Any])
             answer = work(fleet)
         except Exception:  # a fault of any kind; see below
             answer = None  # the parent runs into the same, and reports it
-        end.send(answer)
+        end.send((answer, time.process_time()))
 
 
 @dataclass(slots=True)
@@ -89,6 +101,8 @@ class WorkerPool:
 
     work: Callable[[Fleet], Any]
     size: int
+    count_time: Callable[[float], None] = lambda seconds: None
+    """Takes the processor time of workers as they answer and end."""
     answers: dict[object, Any] = field(default_factory=dict)
     """By the key of a fleet; they are taken out once."""
     _backlog: list[Fleet] = field(default_factory=list)
@@ -105,7 +119,7 @@ class WorkerPool:
         key = fleet.key()
         for worker in self._workers:
             if worker.fleet is not None and worker.fleet.key() == key:
-                self.answers[key] = worker.receive()
+                self.answers[key] = self._receive(worker)
         self._backlog = [one for one in self._backlog if one.key() != key]
         self._follow()
         return self.answers.pop(key, None)
@@ -113,8 +127,16 @@ class WorkerPool:
     def end(self) -> None:
         """Stop all."""
         for worker in self._workers:
+            before_s = worker.cpu_s
             worker.end()
+            self.count_time(worker.cpu_s - before_s)
         self._workers, self._backlog = [], []
+
+    def _receive(self, worker: FleetWorker) -> Any:
+        before_s = worker.cpu_s
+        answer = worker.receive()
+        self.count_time(worker.cpu_s - before_s)
+        return answer
 
     def _follow(self) -> None:
         """Collect answers, and give idle workers the last fleets of the backlog."""
@@ -122,7 +144,7 @@ class WorkerPool:
             if worker.is_ready():
                 assert worker.fleet is not None
                 key = worker.fleet.key()
-                self.answers[key] = worker.receive()
+                self.answers[key] = self._receive(worker)
         while len(self._backlog) > 1:
             idle = self._idle()
             if idle is None:

@@ -9,11 +9,12 @@ from bayplan.api.devices import Device, ResourceSliceSpec
 from bayplan.api.wire.decode import decode_object
 from bayplan.config import parse_config
 from bayplan.planning import NodePool
-from bayplan.planning.fleet_search import SearchState
 from bayplan.planning.node_plan import NodePlan
 from bayplan.planning.node_probe import probe_workload
 from bayplan.planning.plan_input import prepare_input
 from bayplan.planning.planner import PlanRequest, plan_nodes, search_plan
+from bayplan.planning.search_state import SearchState
+from bayplan.planning.time_budget import TimeBudget
 from bayplan.sim.settings import Settings
 
 from .test_plan import SEEDED, counts, make_deployment, make_type
@@ -267,7 +268,7 @@ def test_what_the_bound_leaves_out_is_named() -> None:
 def test_nodes_that_stay_are_not_limited_in_the_bound() -> None:
     objects = [STORAGE, *WITH_DISKS.make_objects("here"), make_stateful_set("s", 6, "1", "fast")]
     request = PlanRequest(time_limit_s=20.0, keep_existing=True)
-    state = SearchState(20.0)
+    state = SearchState(TimeBudget(20.0))
 
     found = search_plan(prepare_input(objects, ["here"]), [POOL], SEEDED, request, state)
 

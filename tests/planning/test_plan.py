@@ -22,12 +22,14 @@ from bayplan.errors import InputError
 from bayplan.planning import NodePool, NodeType
 from bayplan.planning.fleet import Fleet, NodeGroupKey
 from bayplan.planning.fleet_check import NO_DEMANDS, Demands, Verifier
-from bayplan.planning.fleet_search import FleetSearch, SearchState
+from bayplan.planning.fleet_search import FleetSearch
 from bayplan.planning.node_plan import NodePlan
 from bayplan.planning.node_probe import probe_workload
 from bayplan.planning.plan_input import prepare_input
 from bayplan.planning.planner import PlanRequest, plan_nodes
 from bayplan.planning.rightsizing import rightsize
+from bayplan.planning.search_state import SearchState
+from bayplan.planning.time_budget import TimeBudget
 from bayplan.sim.settings import Settings
 from bayplan.sim.simulation import Simulation
 
@@ -423,7 +425,7 @@ def test_exchanges_reach_much_cheaper_fleets_where_fleets_are_small() -> None:
     given_ = prepare_input([make_deployment("web", 2, "1")])
     probe = probe_workload(given_, [POOL], SEEDED)
     verifier = Verifier(given_, probe, SEEDED, NO_DEMANDS)
-    search = FleetSearch(probe, verifier, NO_DEMANDS, SearchState(20.0))
+    search = FleetSearch(probe, verifier, NO_DEMANDS, SearchState(TimeBudget(20.0)))
     search._offer(verifier.verify(Fleet({NodeGroupKey(1, ""): 1})))
     assert search.state.price == pytest.approx(LARGE.price)
 
@@ -436,7 +438,7 @@ def test_a_good_fleet_is_tried_without_the_nodes_that_run_no_pods() -> None:
     given_ = prepare_input([make_deployment("web", 2, "1"), make_daemon("100m")])
     probe = probe_workload(given_, [POOL], SEEDED)
     verifier = Verifier(given_, probe, SEEDED, NO_DEMANDS)
-    search = FleetSearch(probe, verifier, NO_DEMANDS, SearchState(20.0))
+    search = FleetSearch(probe, verifier, NO_DEMANDS, SearchState(TimeBudget(20.0)))
     verdict = verifier.verify(Fleet({NodeGroupKey(1, ""): 4}))
 
     search._offer(verdict)

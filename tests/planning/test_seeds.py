@@ -13,7 +13,7 @@ from bayplan.planning.fleet_check import (
 )
 from bayplan.planning.node_probe import probe_workload
 from bayplan.planning.plan_input import prepare_input
-from bayplan.planning.planner import steadied
+from bayplan.planning.steady_plan import steadied
 from bayplan.sim.simulation import Simulation
 from tests.planning.test_plan import POOL, SEEDED, make_deployment
 
@@ -51,9 +51,9 @@ def test_other_seeds_than_those_asked_for_are_tried() -> None:
     verifier = LuckyVerifier(given_, probe, SEEDED, Demands(seeds=1))
     fleet = Fleet({NodeGroupKey(0, ""): 1})
 
-    assert verifier.try_other_seeds(fleet, -1.0) == OtherSeeds(1, 1, 0)
-    assert verifier.try_other_seeds(fleet, float("inf")) == OtherSeeds(2, 1, 2)
-    assert verifier.try_other_seeds(fleet, float("inf")) == OtherSeeds(1, 0, 2), "it comes first"
+    assert verifier.try_other_seeds(fleet, most=1) == OtherSeeds(1, 1, 0)
+    assert verifier.try_other_seeds(fleet) == OtherSeeds(2, 1, 2)
+    assert verifier.try_other_seeds(fleet) == OtherSeeds(1, 0, 2), "it comes first"
 
 
 class CrowdedVerifier(Verifier):
@@ -74,7 +74,7 @@ def test_a_plan_gets_nodes_for_other_seeds_until_all_hold() -> None:
     verdict = verifier.verify(Fleet({NodeGroupKey(0, ""): 1}))
     assert verdict.is_good
 
-    steady, found = steadied(verdict, probe, verifier, float("inf"))
+    steady, found = steadied(verdict, probe, verifier)
 
     assert found == OtherSeeds(MOST_OTHER_SEEDS, MOST_OTHER_SEEDS, 0)
     assert sum(steady.fleet.values()) == 3
@@ -116,7 +116,7 @@ def test_a_good_fleet_that_is_a_little_dearer_comes_before_more_nodes() -> None:
     assert cheapest.is_good
     assert more.is_good
 
-    steady, found = steadied(cheapest, probe, verifier, float("inf"))
+    steady, found = steadied(cheapest, probe, verifier)
 
     assert steady is dearer
     assert found == OtherSeeds(MOST_OTHER_SEEDS, MOST_OTHER_SEEDS, 0)

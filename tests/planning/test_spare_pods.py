@@ -5,11 +5,13 @@ import pytest
 
 from bayplan.planning.fleet import Fleet, NodeGroupKey
 from bayplan.planning.fleet_check import Demands, Verifier
-from bayplan.planning.fleet_search import SPARE_SHARE, FleetSearch, SearchState
+from bayplan.planning.fleet_search import SPARE_SHARE, FleetSearch
 from bayplan.planning.node_probe import probe_workload
 from bayplan.planning.plan_input import prepare_input
 from bayplan.planning.pools import NodePool
+from bayplan.planning.search_state import SearchState
 from bayplan.planning.spare_pods import TiedPods, with_spare_pods
+from bayplan.planning.time_budget import TimeBudget
 from bayplan.testing.builders import make_pod
 from tests.planning.test_plan import LARGE, POOL, SEEDED, SMALL, make_deployment
 
@@ -78,7 +80,7 @@ def tight_search(pool: NodePool) -> FleetSearch:
     given_ = prepare_input([make_deployment("web", 7, "1")])
     probe = probe_workload(given_, [pool], SEEDED)
     verifier = Verifier(given_, probe, SEEDED, Demands(seeds=2))
-    search = FleetSearch(probe, verifier, Demands(seeds=2), SearchState(20.0))
+    search = FleetSearch(probe, verifier, Demands(seeds=2), SearchState(TimeBudget(20.0)))
     search._offer(verifier.verify(Fleet({NodeGroupKey(1, ""): 1})))
     simulation, _ = verifier.run(Fleet({NodeGroupKey(1, ""): 1}))
     assert simulation is not None

@@ -13,6 +13,7 @@ import typer
 
 from ...choices import PLAN_SEEDS, PLAN_TIME_LIMIT_S, SURVIVE, expect_choice
 from ...errors import InputError
+from .. import command_time
 from ..options.autoscaler_options import INSTANCE_TYPES, read_table
 from ..options.option_groups import completing, option, option_group, takes_options
 from ..options.scheduler_options import PENDING, Question, takes_cluster
@@ -25,10 +26,10 @@ from ..render.progress_bar import progress_bar
 if TYPE_CHECKING:
     from ...answers.measured import UseAgainstRequests
     from ...manifests.measured_use import MeasuredUse
-    from ...planning.fleet_search import SearchState
     from ...planning.node_plan import NodePlan
     from ...planning.planner import PlanRequest
     from ...planning.pools import NodePool
+    from ...planning.search_state import SearchState
 
 EXISTING = "existing"
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
@@ -124,7 +125,8 @@ def plan(question: Question, options: PlanOptions) -> None:
     reading = read_pools(options.pools, read_table(options.instance_types), nodes)  # type: ignore[arg-type]  # nodes
     print_notes(reading.notes)
     use = question.read_measured(options.usage)
-    found = _search(question, reading.pools, request, options.existing)
+    counted = replace(request, spent_s=command_time.spent_s())
+    found = _search(question, reading.pools, counted, options.existing)
     usage = None if use is None else _by_use(question, use, reading.pools, request, found)
     if options.to is not None:
         _write(found, options.to)

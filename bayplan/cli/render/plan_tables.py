@@ -59,6 +59,9 @@ def render_node_plan(console: Console, plan: NodePlan) -> None:
 
 def _render_seeds(console: Console, plan: NodePlan, found: OtherSeeds) -> None:
     """Print whether the plan holds when the scheduler draws otherwise among equal nodes."""
+    if not found.tried:
+        say(console, "there was no time to try other seeds", "yellow")
+        return
     if found.held == found.tried:
         which = "the other pods are" if plan.unplaceable else "every pod is"
         say(console, f"with {count(found.tried, 'other seed')} {which} placed, too", "dim")

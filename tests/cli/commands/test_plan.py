@@ -10,6 +10,7 @@ import yaml
 from rich.console import Console
 from typer.testing import CliRunner
 
+from bayplan.cli import command_time
 from bayplan.cli.main import app
 from bayplan.cli.render.plan_tables import render_node_plan
 from bayplan.planning.fleet_check import OtherSeeds
@@ -101,6 +102,11 @@ def test_the_nodes_as_manifests_hold_the_workload() -> None:
             "--seeds 5 asks for a plan that holds with all",
             id="a plan that does not hold says with how many and how to get one that does",
         ),
+        pytest.param(
+            OtherSeeds(0, 0, 0),
+            "there was no time to try other seeds",
+            id="a plan that no other seed was tried on does not claim to hold",
+        ),
     ],
 )
 def test_whether_a_plan_holds_with_other_seeds_is_said(found: OtherSeeds, line: str) -> None:
@@ -110,6 +116,19 @@ def test_whether_a_plan_holds_with_other_seeds_is_said(found: OtherSeeds, line: 
     render_node_plan(console, shown)
 
     assert line in console.export_text().splitlines()
+
+
+def test_the_time_since_the_start_of_the_command_counts_for_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(command_time, "spent_s", lambda: 100.0)
+
+    out, _ = plan("-o", "json")
+
+    document = json.loads(out)
+    assert document["notices"][0].startswith("the time limit of 9 s is too short: ")
+    assert document["otherSeeds"]["tried"] == 0
+    assert document["nodes"] > 0
 
 
 def test_no_seeds_at_all_end_with_2() -> None:

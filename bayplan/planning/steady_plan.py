@@ -1,0 +1,64 @@
+"""Steady plan: a fleet that holds with other seeds of ties than those that the search verified it with."""
+
+from __future__ import annotations
+
+from .first_fit import with_more
+from .fleet import Fleet, pools_allow
+from .fleet_check import FleetVerdict, OtherSeeds, Verifier
+from .fleet_search import FleetSearch
+from .node_probe import Probe
+
+FEW_OTHER_SEEDS = 12
+"""Number of seeds that show which pods wait with some seeds only."""
+SPARE_ROOM_SHARE = 0.82
+"""Share of the time limit at which the search with spare room ends; the rest is for other seeds."""
+
+
+def find_steady(search: FleetSearch) -> tuple[FleetVerdict, OtherSeeds]:
+    """A good fleet on which no pod waits with other seeds either, as far as there is time to find one."""
+    state, verifier = search.state, search.verifier
+    assert state.best is not None, "there is a plan"
+    found = verifier.try_other_seeds(state.best.fleet, FEW_OTHER_SEEDS)
+    if not (found.is_steady and state.is_optimal):
+        search.go_on_with_spare_room(SPARE_ROOM_SHARE * state.budget.limit_s)
+    return steadied(state.best, search.probe, verifier)
+
+
+def steadied(
+    verdict: FleetVerdict, probe: Probe, verifier: Verifier
+) -> tuple[FleetVerdict, OtherSeeds]:
+    """A good fleet on which no pod waits with other seeds either, as far as there is time to find one.
+
+    Tried in the order of their prices: dearer fleets that the search found to be good, and the fleet with nodes for the
+    pods that would wait.
+    """
+    found = verifier.try_other_seeds(verdict.fleet)
+    failed = FleetVerdict(verdict.fleet, missing=found.missing)
+    price = verdict.fleet.price(probe.options)
+    dearer = [one for one in verifier.good_verdicts() if one.fleet.price(probe.options) > price]
+    while not found.is_steady:
+        fleet = with_more(failed, 1, probe)
+        if fleet is not None and not pools_allow(fleet, probe.options):
+            fleet = None
+        if dearer and (fleet is None or _is_cheaper(dearer[0].fleet, fleet, probe)):
+            more = dearer.pop(0)
+            others = verifier.try_other_seeds(more.fleet)
+        elif fleet is None or not verifier.has_time():
+            break
+        else:
+            verifier.require_hard_seeds()
+            more = verifier.verify(fleet)
+            if not more.is_good:
+                failed = more
+                continue
+            others = verifier.try_other_seeds(fleet)
+            failed = FleetVerdict(fleet, missing=others.missing)
+        if not others.tried:
+            break
+        if others.is_steady or others.held >= found.held:
+            verdict, found = more, others
+    return verdict, found
+
+
+def _is_cheaper(one: Fleet, other: Fleet, probe: Probe) -> bool:
+    return one.price(probe.options) <= other.price(probe.options)
