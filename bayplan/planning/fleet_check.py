@@ -112,7 +112,7 @@ class Verifier:
         self._workers = WorkerPool(
             self._work, 0 if has_extenders else count_workers(), self.budget.add
         )
-        self._seeds = list(range(1, demands.seeds))
+        self._seeds = range(1, demands.seeds)
         """Further seeds that a fleet is verified with."""
         self._most_runs = 0
         """Number of simulations that the longest verification took."""
@@ -207,8 +207,8 @@ class Verifier:
             for group, _ in fleet.key():
                 yield None, fleet.changed({group: -1})
 
-    def try_other_seeds(self, fleet: Fleet, most: int = MOST_OTHER_SEEDS) -> OtherSeeds:
-        """Place all pods with up to so many further seeds, until pods stay pending or there is no time for one more.
+    def try_other_seeds(self, fleet: Fleet) -> OtherSeeds:
+        """Place all pods with further seeds, until pods stay pending or there is no time for one more.
 
         Seeds with which pods stayed pending on an earlier fleet come first.
         """
@@ -217,7 +217,7 @@ class Verifier:
         others = [
             seed for seed in range(first, first + MOST_OTHER_SEEDS) if seed not in self._hard_seeds
         ]
-        for seed in [*self._hard_seeds, *others][:most]:
+        for seed in [*self._hard_seeds, *others]:
             if not self.budget.has_time_for(1):
                 break
             _, pending = self.run(fleet, seed)
@@ -232,20 +232,24 @@ class Verifier:
             found.held += 1
         return found
 
-    def require_hard_seeds(self) -> None:
-        """Verify fleets with the seeds that were hard, too, from now on; they come first."""
-        self._seeds = [*self._hard_seeds, *range(1, self._demands.seeds)]
-        self._known = {key: one for key, one in self._known.items() if not one.is_good}
+    def missing_with_hard_seeds(self, fleet: Fleet) -> Ints | None:
+        """The pods per class that stay pending with a seed that was hard before; None if there are none."""
+        for seed in self._hard_seeds:
+            if not self.budget.has_time_for(1):
+                break
+            _, pending = self.run(fleet, seed)
+            if pending:
+                return pending_counts(self._probe, pending)
+        return None
 
     def take_spare_pods(self, worth: NDArray[np.float64], most: float) -> bool:
-        """Verify fleets with hard seeds and with room for copies of pods that waited with some seeds, worth so much at
-        most, from now on; False if no pod did.
+        """Have room for copies of pods that waited with some seeds, worth so much at most, in fleets from now on; False
+        if there are none.
         """
         self._spare = self._waiting.copies(self._probe, worth, most)
-        self.require_hard_seeds()
         if self._spare:
             self._known.clear()
-        return bool(self._spare or self._hard_seeds)
+        return bool(self._spare)
 
     def forget_spare_pods(self) -> None:
         """Have room for the workload alone in fleets from now on."""

@@ -141,31 +141,18 @@ class FleetSearch:
         self._improve()
 
     def _search_with_spare_room(self) -> None:
-        """A dearer fleet that was good has room for spare pods, or the best one gets nodes for them; if it cannot, as
-        pools have no further node, it stays as it is.
-        """
+        """The best fleet gets nodes for spare pods; if it cannot, as pools have no further node, it stays as it is."""
         best, price = self.state.best, self.state.price
-        if best is None or not self.verifier.has_time():
+        if best is None or not self.verifier.take_spare_pods(self._worth, SPARE_SHARE * price):
             return
-        good = [one.fleet for one in self.verifier.good_verdicts()]
-        if self.verifier.take_spare_pods(self._worth, SPARE_SHARE * price):
-            self._begin_again()
-            for fleet in good:
-                if self.verifier.has_time():
-                    self._try(fleet)
-            self._repair(best.fleet, self.state.price, REPAIRS if self.state.best is None else 2)
-            if self.state.best is None:
-                self.verifier.forget_spare_pods()
-                self.state.best, self.state.price = best, price
-        elif not self.state.is_out_of_time:
-            return  # nothing helped before
-        self.state.is_out_of_time = False
-        self._improve()
-
-    def _begin_again(self) -> None:
-        """Forget the plans so far."""
         self.state.best, self.state.price = None, np.inf
         self._lead, self._lead_estimate = None, np.inf
+        self._repair(best.fleet, np.inf)
+        if self.state.best is None:
+            self.verifier.forget_spare_pods()
+            self.state.best, self.state.price = best, price
+        self.state.is_out_of_time = False
+        self._improve()
 
     # The parts in order
 
@@ -313,12 +300,10 @@ class FleetSearch:
             fleets = self._screened(drawn, UNFIT if scale == 1 else 0)
             self.verifier.announce([fleet for fleet, _ in fleets])
             for fleet, guess in fleets:
-                if self._is_over():
-                    break
-                verdict = self.verifier.verify(fleet)  # dearer than the best by now or not
-                self._is_enough(fleet)
-                if self._screen is not None:
-                    self._screen.learn(guess, len(verdict.pending))
+                if not self._is_over():
+                    self._is_enough(fleet)
+                    if self._screen is not None and self.verifier.has_verified(fleet):
+                        self._screen.learn(guess, len(self.verifier.verify(fleet).pending))
             if self.state.price < below:
                 failures = 0
             elif scale > 1:

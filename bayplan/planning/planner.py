@@ -30,7 +30,7 @@ from .solver import load_highs
 from .steady_plan import find_steady
 from .time_budget import TimeBudget
 
-SEARCH_SHARE = 0.5
+SEARCH_SHARE = 0.6
 """Share of the time limit at which the search ends that leaves other seeds out."""
 
 

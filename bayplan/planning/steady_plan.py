@@ -8,9 +8,7 @@ from .fleet_check import FleetVerdict, OtherSeeds, Verifier
 from .fleet_search import FleetSearch
 from .node_probe import Probe
 
-FEW_OTHER_SEEDS = 12
-"""Number of seeds that show which pods wait with some seeds only."""
-SPARE_ROOM_SHARE = 0.82
+SPARE_ROOM_SHARE = 0.75
 """Share of the time limit at which the search with spare room ends; the rest is for other seeds."""
 
 
@@ -18,9 +16,10 @@ def find_steady(search: FleetSearch) -> tuple[FleetVerdict, OtherSeeds]:
     """A good fleet on which no pod waits with other seeds either, as far as there is time to find one."""
     state, verifier = search.state, search.verifier
     assert state.best is not None, "there is a plan"
-    found = verifier.try_other_seeds(state.best.fleet, FEW_OTHER_SEEDS)
-    if not (found.is_steady and state.is_optimal):
-        search.go_on_with_spare_room(SPARE_ROOM_SHARE * state.budget.limit_s)
+    found = verifier.try_other_seeds(state.best.fleet)
+    if found.is_steady:
+        return state.best, found
+    search.go_on_with_spare_room(SPARE_ROOM_SHARE * state.budget.limit_s)
     return steadied(state.best, search.probe, verifier)
 
 
@@ -46,10 +45,10 @@ def steadied(
         elif fleet is None or not verifier.has_time():
             break
         else:
-            verifier.require_hard_seeds()
-            more = verifier.verify(fleet)
-            if not more.is_good:
-                failed = more
+            missing = verifier.missing_with_hard_seeds(fleet)
+            more = verifier.verify(fleet) if missing is None else FleetVerdict(fleet)
+            if missing is not None or not more.is_good:
+                failed = FleetVerdict(fleet, missing=more.missing if missing is None else missing)
                 continue
             others = verifier.try_other_seeds(fleet)
             failed = FleetVerdict(fleet, missing=others.missing)
