@@ -8,6 +8,7 @@ import http.client
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +20,8 @@ import yaml
 
 Tree = dict[str, Any]
 
+TOO_MANY_REQUESTS = 429
+MOST_REPEATS = 10
 TIMEOUT_S = 30.0
 WRITERS = 8
 PATCH_TYPES = {
@@ -94,6 +97,15 @@ class LiveClient:
     def request(
         self, method: str, path: str, body: Any = None, kind: str = "application/json"
     ) -> LiveResponse:
+        """Send a request; a GET again as long as the server wants it later, as of a kind that it begins to serve."""
+        for _ in range(MOST_REPEATS):
+            answer = self._request(method, path, body, kind)
+            if method != "GET" or answer.status != TOO_MANY_REQUESTS:
+                break
+            time.sleep(answer.tree.get("details", {}).get("retryAfterSeconds", 1))
+        return answer
+
+    def _request(self, method: str, path: str, body: Any, kind: str) -> LiveResponse:
         """Send a request. On a connection that the server closed meanwhile it is repeated once."""
         data = None if body is None else msgspec.json.encode(body)
         headers = self.headers if data is None else {**self.headers, "Content-Type": kind}
