@@ -364,8 +364,8 @@ class Reflector:
         }
         if is_initial:
             self._initial = set()
-            first = first_stream(self.resource.path, self.resource.field_selector)
-            query = {**first, "resourceVersion": self._first_version}
+            query = first_stream(self.resource.field_selector)
+            query["resourceVersion"] = self._first_version
         silence_s = float(query["timeoutSeconds"]) + SILENCE_S
         started, events_before = loop_time(), self._events
         try:

@@ -152,15 +152,21 @@ async def connect(flags: FlagValues) -> Connection:
     connection = Connection(credentials)
     if not tree.get("delayCacheUntilActive"):
         for path, selector in LARGE.items():
-            connection.stream_ahead(path, first_stream(path, selector))
+            connection.stream_ahead(path, first_stream(selector))
     return connection
+
+
+def checked_settings(flags: FlagValues) -> RunSettings:
+    """The settings; InputError if a package that they need is missing."""
+    settings = read_settings(flags)
+    if settings.serving.port:
+        need_web_server()
+    return settings
 
 
 def prepare(flags: FlagValues) -> RunSettings:
     """The settings, once the modules of the scheduler are imported."""
-    settings = read_settings(flags)
-    if settings.serving.port:
-        need_web_server()
+    settings = checked_settings(flags)
     import_module("...drivers.kube_driver", __package__)
     return settings
 
@@ -230,7 +236,7 @@ async def serve(flags: FlagValues) -> int:
     try:
         connection = await connect(flags)
     except InputError:
-        read_settings(flags)  # faults of the configuration come first
+        checked_settings(flags)  # faults of the configuration come first
         raise
     try:
         # The scheduler is imported while the API server answers.
