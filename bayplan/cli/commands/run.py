@@ -67,6 +67,8 @@ def run(ctx: typer.Context) -> None:
         is_raw = flags.one_of("version", "true", "raw") == "raw"
         typer.echo(version_text(is_raw, flags.text("kubernetes-version")))
         return
+    if flags.number("secure-port", 0, 65535):
+        need_web_server()
     set_up_logging(**log_options(flags))
     if target := flags.text("write-config-to"):
         write_config(remarked(read_settings(flags)).config, Path(target))
@@ -156,17 +158,9 @@ async def connect(flags: FlagValues) -> Connection:
     return connection
 
 
-def checked_settings(flags: FlagValues) -> RunSettings:
-    """The settings; InputError if a package that they need is missing."""
-    settings = read_settings(flags)
-    if settings.serving.port:
-        need_web_server()
-    return settings
-
-
 def prepare(flags: FlagValues) -> RunSettings:
     """The settings, once the modules of the scheduler are imported."""
-    settings = checked_settings(flags)
+    settings = read_settings(flags)
     import_module("...drivers.kube_driver", __package__)
     return settings
 
@@ -236,7 +230,7 @@ async def serve(flags: FlagValues) -> int:
     try:
         connection = await connect(flags)
     except InputError:
-        checked_settings(flags)  # faults of the configuration come first
+        read_settings(flags)  # faults of the configuration come first
         raise
     try:
         # The scheduler is imported while the API server answers.
