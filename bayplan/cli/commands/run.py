@@ -160,8 +160,13 @@ async def connect(flags: FlagValues) -> Connection:
 
 def prepare(flags: FlagValues) -> RunSettings:
     """The settings, once the modules of the scheduler are imported."""
-    settings = read_settings(flags)
-    import_module("...drivers.kube_driver", __package__)
+    usual_s = sys.getswitchinterval()
+    sys.setswitchinterval(IMPORTING_SWITCH_S)
+    try:
+        settings = read_settings(flags)
+        import_module("...drivers.kube_driver", __package__)
+    finally:
+        sys.setswitchinterval(usual_s)
     return settings
 
 
@@ -171,8 +176,14 @@ async def of_release(
     """The settings for the release of the API server, if it answers now, unless a flag names one."""
     from ...kube.live_cluster import read_version
 
-    version = flags.text("kubernetes-version") or await read_version(connection)
-    settings = await preparing
+    asking = asyncio.ensure_future(read_version(connection))
+    try:
+        settings = (
+            await preparing
+        )  # its faults are told at once, also if the server does not answer
+        version = flags.text("kubernetes-version") or await asking
+    finally:
+        asking.cancel()
     from ...config.releases import choose_release
 
     if choose_release(version) is not settings.gates.release:
@@ -234,11 +245,8 @@ async def serve(flags: FlagValues) -> int:
         raise
     try:
         # The scheduler is imported while the API server answers.
-        usual_s = sys.getswitchinterval()
-        sys.setswitchinterval(IMPORTING_SWITCH_S)
         preparing = loop.run_in_executor(None, prepare, flags)
         settings = await of_release(preparing, flags, connection)
-        sys.setswitchinterval(usual_s)
         config = await with_policy(settings, connection)
         return await serve_cluster(connection, settings, config, flags, told)
     finally:
