@@ -178,9 +178,7 @@ async def of_release(
 
     asking = asyncio.ensure_future(read_version(connection))
     try:
-        settings = (
-            await preparing
-        )  # its faults are told at once, also if the server does not answer
+        settings = await preparing  # first: its faults do not wait for the server
         version = flags.text("kubernetes-version") or await asking
     finally:
         asking.cancel()

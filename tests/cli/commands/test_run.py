@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import yaml
 
 from bayplan.apiserver import make_kubeconfig
 from bayplan.cli.commands.run import serve
@@ -380,6 +381,22 @@ def test_faults_of_the_configuration_come_before_those_of_the_kubeconfig(tmp_pat
 
     with pytest.raises(ConfigError, match="kind: expected"):
         asyncio.run(serve(flags))
+
+
+def test_faults_of_the_configuration_do_not_wait_for_a_silent_server(tmp_path: Path) -> None:
+    config, kubeconfig = tmp_path / "config.yaml", tmp_path / "kubeconfig"
+    config.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: Other\n")
+
+    async def run() -> None:
+        held: list[Any] = []  # connections that are open, and never answered
+        silent = await asyncio.start_server(lambda *both: held.append(both), "127.0.0.1", 0)
+        port = silent.sockets[0].getsockname()[1]
+        kubeconfig.write_text(yaml.safe_dump(make_kubeconfig(f"http://127.0.0.1:{port}")))
+        async with silent, asyncio.timeout(20):
+            await serve(FlagValues({"config": str(config), "kubeconfig": str(kubeconfig)}))
+
+    with pytest.raises(ConfigError, match="kind: expected"):
+        asyncio.run(run())
 
 
 @pytest.fixture
