@@ -7,7 +7,9 @@ touches the counts of the terms its class matches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -62,21 +64,36 @@ class PodTerm:
         return is_within and self.selector.matches(pod.labels)
 
 
+FindPods: TypeAlias = Callable[[], Iterable[Mapping[int, int]]]
+"""Gives the number of pods at each row, in parts."""
+
 NO_POD = PodTerm(frozenset(), LabelSelector())
 """The term of a missing selector: no pod counts."""
 
 
 class DomainCounts:
-    """A count per row and, for the topology keys in use, per domain."""
+    """A count per row and, for the topology keys in use, per domain.
 
-    __slots__ = ("_domains", "column", "total")
+    With `find`, which gives the pods by row, there is no column until it is read: most terms need their domains only.
+    """
 
-    def __init__(self, size: Size) -> None:
-        self.column = Column(size)
-        """Holds `per_row`."""
+    __slots__ = ("_column", "_domains", "_find", "_size", "total")
+
+    def __init__(self, size: Size, find: FindPods | None = None) -> None:
+        self._size = size
+        self._find = find
+        self._column = Column(size) if find is None else None
         self._domains: dict[str, tuple[LabelColumn, Ints, memoryview]] = {}
         """By topology key: its column, and counts of the values that it had, as an array and cell by cell."""
         self.total = 0
+
+    @property
+    def column(self) -> Column:
+        """Holds `per_row`."""
+        if self._column is None:
+            self._column = Column(self._size)
+            np.add.at(self._column.data, *self._pods())
+        return self._column
 
     @property
     def per_row(self) -> Ints:
@@ -85,7 +102,8 @@ class DomainCounts:
 
     def add(self, row: int, change: int) -> None:
         """Count `change` more at `row` (writer only)."""
-        self.column.cells[row] += change
+        if self._column is not None:
+            self._column.cells[row] += change
         self.total += change
         for label, _, cells in self._domains.values():
             code = label.column.cells[row]
@@ -94,7 +112,8 @@ class DomainCounts:
 
     def add_rows(self, rows: Ints, changes: Ints) -> None:
         """Count `changes` more at `rows`, each of which is there once (writer only)."""
-        self.column.data[rows] += changes
+        if self._column is not None:
+            self._column.data[rows] += changes
         self.total += int(changes.sum())
         for label, counts, _ in self._domains.values():
             codes = label.column.data[rows]
@@ -103,9 +122,9 @@ class DomainCounts:
 
     def relabel(self, row: int, label: LabelColumn, old: int) -> None:
         """The node at `row` had the code `old` of `label` and now has another (writer only)."""
-        known, pods = self._domains.get(label.key), self.column.cells[row]
-        if known is not None and pods:
-            cells, last = known[2], len(known[1]) - 1
+        known = self._domains.get(label.key)
+        if known is not None:
+            cells, last, pods = known[2], len(known[1]) - 1, self.column.cells[row]
             for code, change in ((old, -pods), (label.column.cells[row], pods)):
                 if ABSENT < code < last:
                     cells[code] += change
@@ -118,12 +137,18 @@ class DomainCounts:
         known = self._domains.get(label.key)
         if known is not None and len(known[1]) == label.slots:
             return known[1]
-        if self.total:
-            counts = sum_by_domain(label, self.per_row)
-        else:
-            counts = np.zeros(label.slots, dtype=np.int64)
+        counts = _sum_at(label, *self._pods())
         self._domains[label.key] = (label, counts, memoryview(counts))  # type: ignore[arg-type]  # an array is a buffer
         return counts
+
+    def _pods(self) -> tuple[Ints, Ints]:
+        """Rows, and how many pods each has more; a row may be there several times."""
+        if self._find is None:
+            rows = np.flatnonzero(self.per_row)  # mostly few
+            return rows, self.per_row[rows]
+        there = [np.array([[*found], [*found.values()]], np.int64) for found in self._find()]
+        rows, pods = np.concatenate(there, axis=1) if there else np.zeros((2, 0), np.int64)
+        return rows, pods
 
 
 def marks_of_domains(label: LabelColumn, counts: DomainCounts, nodes: int) -> tuple[RowValues, ...]:
@@ -142,11 +167,17 @@ def marks_of_domains(label: LabelColumn, counts: DomainCounts, nodes: int) -> tu
 def sum_by_domain(label: LabelColumn, per_row: Ints, among: Bools | None = None) -> Ints:
     """int64 per domain: the sum of `per_row` over its rows (those in `among`, when given)."""
     rows = np.flatnonzero(per_row)  # mostly few
-    rows = rows[label.codes[rows] != ABSENT]
     if among is not None:
         rows = rows[among[rows]]
+    return _sum_at(label, rows, per_row[rows])
+
+
+def _sum_at(label: LabelColumn, rows: Ints, pods: Ints) -> Ints:
+    """int64 per domain: the sum of `pods` that are at `rows`."""
+    codes = label.codes[rows]
+    known = codes != ABSENT
     # Counts stay far below 2**53, so summing them as float64 is exact.
-    sums = np.bincount(label.codes[rows], weights=per_row[rows], minlength=label.slots)
+    sums = np.bincount(codes[known], weights=pods[known], minlength=label.slots)
     return sums.astype(np.int64)
 
 
@@ -190,19 +221,22 @@ class TermCounts:
         """The counts of `term`, made from the pods there are when the term is new."""
         counts = self._terms.pop(term, None)
         if counts is None:
-            counts = DomainCounts(self._size)
+            counts = DomainCounts(self._size, partial(self._pods_of, term))
             for item in _required_labels(term.selector):
                 self._terms_by_label.setdefault(item, {})[term] = counts
-            for label_class in self._candidates(term.selector):
-                if term.selects(label_class.sample):
-                    label_class.beside(term).append(counts)
-                    for row, pods in label_class.live.items():
-                        counts.add(row, pods)
-                    for row, pods in label_class.leaving.items() if term.terminating else ():
-                        counts.add(row, pods)
+            for label_class in self._selected(term):
+                label_class.beside(term).append(counts)
+            counts.total = sum(sum(rows.values()) for rows in self._pods_of(term))
             self._make_room()
         self._terms[term] = counts
         return counts
+
+    def _pods_of(self, term: PodTerm) -> Iterator[Mapping[int, int]]:
+        """The number of pods that `term` counts at each row, in parts."""
+        for label_class in self._selected(term):
+            yield label_class.live
+            if term.terminating:
+                yield label_class.leaving
 
     def counts_of(self, pods: Iterable[Pod]) -> set[DomainCounts]:
         """The counts of the terms that match some of `pods`, which are on nodes."""
@@ -279,6 +313,10 @@ class TermCounts:
             members.discard(label_class)
             if not members:
                 del self._by_label[item]
+
+    def _selected(self, term: PodTerm) -> Iterator[LabelClass]:
+        """The classes that `term` selects."""
+        return (each for each in self._candidates(term.selector) if term.selects(each.sample))
 
     def _candidates(self, selector: LabelSelector) -> Iterable[LabelClass]:
         """Classes that may match: those with a label the selector insists on, else all of them."""

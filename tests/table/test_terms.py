@@ -105,6 +105,35 @@ def test_counts_follow_pods_that_come_and_go() -> None:
     assert per_domain(table, term) == {"z1": 2, "z2": 1}
 
 
+@pytest.mark.parametrize(
+    "is_read_before", [True, False], ids=["a column that follows", "a late column"]
+)
+def test_counts_per_row_are_the_same_whenever_they_are_read(is_read_before: bool) -> None:
+    """The column of a term is made when it is first read: before pods come, go and leave, or after."""
+    table, term = cluster(), PodTerm(None, WEB)
+    writer, counts = TableWriter(table), table.terms.count(term)
+    if is_read_before:
+        assert counts.per_row.tolist() == [2, 1, 0]
+
+    writer.add_pod(web("p6", "c"))
+    writer.add_pods([web(f"q{i}", "b") for i in range(3)])
+    writer.remove_pod(CLUSTER[0])
+    writer.set_node(in_zone("b", "z2"))
+
+    assert counts.per_row.tolist() == [1, 4, 1]
+    assert counts.total == 6
+    assert per_domain(table, term) == {"z1": 1, "z2": 5}
+
+
+def test_counts_per_zone_need_no_count_per_row() -> None:
+    table = cluster()
+    before = len(table.size._columns)
+
+    assert per_domain(table, PodTerm(None, WEB)) == {"z1": 3, "z2": 0}
+
+    assert len(table.size._columns) - before <= 2, "only those of the label"
+
+
 def test_counts_of_a_label_that_had_vanished() -> None:
     table, term = make_table(in_zone("a", "z1")), PodTerm(None, WEB)
     writer, pod = TableWriter(table), web("p", "a")

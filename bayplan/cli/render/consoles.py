@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 ANSWER = "\x1e"
 """Begins the line of an answer until it is written."""
+_ANSWER_LINE = re.compile(f"^{ANSWER}.*\n", re.MULTILINE)
+_LINE_END = re.compile(r"[^\S\n]+$", re.MULTILINE)
+_BLANK_LINES = re.compile("\n{3,}")
 PIPE_WIDTH = 1000
 """Without a terminal nothing is cut to fit."""
 ASCII = str.maketrans(
@@ -47,12 +50,12 @@ def written_to_stdout(console: Console) -> Iterator[None]:
         yield
     text = captured.get()
     if not console.is_terminal:
-        lines = [line.rstrip() for line in text.split("\n")]
+        text = _LINE_END.sub("", text)
         if answer_comes_first():
-            lines.sort(key=lambda line: not line.startswith(ANSWER))
-            text = re.sub("\n{3,}", "\n\n", "\n".join(lines)).rstrip("\n") + "\n"
-        else:
-            text = "\n".join(lines)
+            answers = "".join(_ANSWER_LINE.findall(text))
+            text = (
+                _BLANK_LINES.sub("\n\n", answers + _ANSWER_LINE.sub("", text)).rstrip("\n") + "\n"
+            )
     text = text.replace(ANSWER, "")
     if console.options.ascii_only:
         text = text.translate(ASCII)
