@@ -239,8 +239,7 @@ def pools_of(
     found = [one for one in listed if isinstance(one, NodePool)]
     files = [one for one in listed if not isinstance(one, NodePool)]
     if files:
-        nodes = [obj for obj in cluster.objects if isinstance(obj, Node)]
-        found += read_pools(files, table, nodes).pools
+        found += read_pools(files, table, cluster.objects).pools
     if not found:
         raise InputError(f"{function}: expected at least one pool; got none")
     return found

@@ -6,8 +6,10 @@ labels meet all requirements. Parts that are not modelled are in the notes of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice, product
+from math import prod
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -43,6 +45,9 @@ DEFAULT_EXPIRY = "720h"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
 _BOUNDS = ("Gt", "Lt", "Gte", "Lte")
+_NEED_A_LABEL = ("In", "Exists", *_BOUNDS)
+MAX_CHOICES = 64
+"""Combinations of label values at most, of a pool whose requirements leave several open."""
 
 
 class RequirementFile(msgspec.Struct, frozen=True, rename="camel"):
@@ -123,10 +128,21 @@ class KarpenterPoolFile(msgspec.Struct, frozen=True, rename="camel"):
     status: Any = None
 
 
+NamedValues: TypeAlias = Mapping[str, Collection[str]]
+"""By label key: the values that pods name in their node selectors and affinity."""
+
+
 def read_karpenter_pool(
-    tree: Mapping[str, Any], table: InstanceTable, place: str, problems: Problems
+    tree: Mapping[str, Any],
+    table: InstanceTable,
+    named: NamedValues,
+    place: str,
+    problems: Problems,
 ) -> NodePool:
-    """The pool of one document; problems are recorded with their paths."""
+    """The pool of one document; problems are recorded with their paths.
+
+    A label that only requirements have gets each value that they list, or that pods name.
+    """
     file = decode(KarpenterPoolFile, tree, "", problems)
     spec, template = file.spec, file.spec.template
     check_pool_name(file.metadata.name, problems)
@@ -140,7 +156,7 @@ def read_karpenter_pool(
         problems.add("spec.limits.nodes", "a number of nodes", nodes)
         nodes = None
     is_right = _check_requirements(template.spec.requirements, problems)
-    types = list(_matching_types(file, table)) if is_right else []
+    types = list(_matching_types(file, table, named)) if is_right else []
     if is_right and not types:
         if table.types:
             got = Literally(f"none in {table.source} that meets all{_unmet(file, table)}")
@@ -158,7 +174,7 @@ def read_karpenter_pool(
             template.spec.expire_after or NEVER, f"{path}.spec.expireAfter", problems
         ),
         place=place,
-        notes=tuple(_not_modelled(file, table)),
+        notes=tuple(_not_modelled(file, table, named)),
         **read_disruption(spec.disruption, "spec.disruption", problems),
     )
 
@@ -182,9 +198,11 @@ def _check_requirements(requirements: tuple[RequirementFile, ...], problems: Pro
     return len(problems) == before
 
 
-def _matching_types(file: KarpenterPoolFile, table: InstanceTable) -> Iterator[NodeType]:
+def _matching_types(
+    file: KarpenterPoolFile, table: InstanceTable, named: NamedValues
+) -> Iterator[NodeType]:
     """The instance types with a capacity type that meet all requirements, in the zones that do."""
-    for one, labels, price in _offers(file, table):
+    for one, labels, price in _offers(file, table, named):
         zones = tuple(zone for zone in one.zones or ("",) if _meets(file, labels, zone))
         if zones:
             names = {NODE_POOL_LABEL: file.metadata.name, POOL_LABEL: file.metadata.name}
@@ -192,12 +210,13 @@ def _matching_types(file: KarpenterPoolFile, table: InstanceTable) -> Iterator[N
 
 
 def _offers(
-    file: KarpenterPoolFile, table: InstanceTable
+    file: KarpenterPoolFile, table: InstanceTable, named: NamedValues
 ) -> Iterator[tuple[InstanceType, dict[str, str], float | None]]:
     """Each instance type on demand, and as spot if it can be had so, with the labels of its nodes and its price."""
-    open_labels = dict(_chosen_labels(file, table))
+    choices = [*_label_choices(file, table, named)]
     for one in table.types.values():
-        for capacity_type, price in ((ON_DEMAND, one.price), (SPOT, one.spot_price)):
+        offers = product(((ON_DEMAND, one.price), (SPOT, one.spot_price)), choices)
+        for (capacity_type, price), chosen in offers:
             if price is None and capacity_type == SPOT:
                 continue
             labels = {
@@ -205,7 +224,7 @@ def _offers(
                 INSTANCE_TYPE: one.name,
                 CAPACITY_TYPE: capacity_type,
                 **one.known_labels(),
-                **open_labels,
+                **chosen,
                 **file.spec.template.metadata.labels,
             }
             yield one, labels, price
@@ -220,7 +239,7 @@ def _unmet(file: KarpenterPoolFile, table: InstanceTable) -> str:
         (one.name, labels[CAPACITY_TYPE]): [
             each for each in requirements if not _allows(each, one, labels)
         ]
-        for one, labels, _ in _offers(file, table)
+        for one, labels, _ in _offers(file, table, {})
     }
     found = [each for each in requirements if all(each in unmet for unmet in missed.values())]
     if found:
@@ -269,27 +288,57 @@ def _known_keys(table: InstanceTable) -> set[str]:
     return keys.union(*(one.known_labels() for one in table.types.values()))
 
 
-def _chosen_labels(file: KarpenterPoolFile, table: InstanceTable) -> Iterator[tuple[str, str]]:
-    """Labels that no instance type has: a requirement with values gives new nodes the first of them."""
-    known = _known_keys(table)
-    for one in file.spec.template.spec.requirements:
-        if one.operator == "In" and one.key not in known:
-            yield one.key, one.values[0]
+def _label_choices(
+    file: KarpenterPoolFile, table: InstanceTable, named: NamedValues
+) -> Iterator[dict[str, str]]:
+    """The labels that a new node may have of those that only requirements have, in each combination."""
+    values = {key: _values(file, key, named) for key in _open_keys(file, table)}
+    for chosen in islice(product(*values.values()), MAX_CHOICES):
+        yield dict(zip(values, chosen, strict=True))
 
 
-def _not_modelled(file: KarpenterPoolFile, table: InstanceTable) -> Iterator[str]:
-    template, known = file.spec.template.spec, _known_keys(table)
+def _open_keys(file: KarpenterPoolFile, table: InstanceTable) -> list[str]:
+    """The keys of requirements for a label that neither the template nor an instance type has."""
+    known = _known_keys(table) | file.spec.template.metadata.labels.keys()
+    found = (
+        one.key for one in file.spec.template.spec.requirements if one.operator in _NEED_A_LABEL
+    )
+    return [key for key in dict.fromkeys(found) if key not in known]
+
+
+def _values(file: KarpenterPoolFile, key: str, named: NamedValues) -> list[str]:
+    """The values of a label that meet its requirements: listed ones, or those of pods and, for other pods, a number."""
+    requirements = [one for one in file.spec.template.spec.requirements if one.key == key]
+    listed = next((one.values for one in requirements if one.operator == "In"), None)
+    bounds = [int(one.values[0]) for one in requirements if one.operator in _BOUNDS]
+    numbers = (str(bound + step) for bound in (*bounds, 0) for step in (0, 1, -1))
+    number = next((text for text in numbers if _is_met(requirements, text)), "0")
+    candidates = (*named.get(key, ()), number) if listed is None else listed
+    return [value for value in dict.fromkeys(candidates) if _is_met(requirements, value)]
+
+
+def _is_met(requirements: Sequence[RequirementFile], value: str) -> bool:
+    return all(one.is_met(value) for one in requirements)
+
+
+def _not_modelled(
+    file: KarpenterPoolFile, table: InstanceTable, named: NamedValues
+) -> Iterator[str]:
+    template, open_keys = file.spec.template.spec, _open_keys(file, table)
     path = "spec.template.spec"
     for i, one in enumerate(template.requirements):
         where = f"{path}.requirements[{i}]"
         if one.min_values is not None:
             yield f"{where}.minValues: not modelled"
-        if one.key in known or one.key in file.spec.template.metadata.labels:
-            continue
-        if one.operator == "In" and len(one.values) > 1:
-            yield f"{where}: nodes get {one.key}={one.values[0]}; the other values are not modelled"
-        elif one.operator in ("Exists", *_BOUNDS):
-            yield f"{where}: no instance type of the table has {one.key}, so none is used"
+        if one.key in open_keys and one.operator in ("Exists", *_BOUNDS):
+            yield (
+                f"{where}: nodes get a value of {one.key} that a pod names; Karpenter invents one for other"
+                " pods, which is a number here"
+            )
+    combinations = prod(len(_values(file, key, named)) for key in open_keys)
+    if combinations > MAX_CHOICES:
+        keys = ", ".join(open_keys)
+        yield f"{path}.requirements: {MAX_CHOICES} of {combinations:,} combinations of {keys} are used"
     annotations = file.spec.template.metadata.annotations
     if isinstance(annotations, Mapping) and DO_NOT_DISRUPT in annotations:
         yield f"spec.template.metadata.annotations.{DO_NOT_DISRUPT}: not modelled"

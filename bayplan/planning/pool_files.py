@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..api.cron_jobs import CronJob
+from ..api.custom_workloads import CustomWorkload
 from ..api.node import Node
 from ..api.own_documents import API_VERSION
+from ..api.pod import Pod
+from ..api.pod_spec import PodSpec
 from ..api.wire.decode import decode_object
+from ..api.workloads import pod_template
 from ..config.problems import Problems
 from ..errors import DecodeError, InputError
 from ..manifests.sources import Source, find_files, open_source
 from ..yaml_tree import YamlError, iter_documents
 from .instance_types import NO_TABLE, InstanceTable
-from .karpenter import KARPENTER_V1, is_beside_pools, notes_beside_pools, read_karpenter_pool
+from .karpenter import (
+    KARPENTER_V1,
+    NamedValues,
+    is_beside_pools,
+    notes_beside_pools,
+    read_karpenter_pool,
+)
 from .node_groups import STATUS_NAME, GroupSize, find_groups, read_status, unmatched_sizes
 from .node_types import NodeType
 from .pool_documents import KIND, read_pool_document
@@ -50,17 +61,19 @@ class _Found:
 def read_pools(
     paths: Iterable[str | Path],
     table: InstanceTable = NO_TABLE,
-    nodes: Sequence[Node] = (),
+    objects: Iterable[object] = (),
 ) -> PoolReading:
     """Read all pools in files, folders and standard input (`-`).
 
-    Nodes in the files, or else `nodes`, give the groups of Cluster Autoscaler if there is its status, or no other pool.
+    Nodes in the files, or else among the `objects` of the cluster, give the groups of Cluster Autoscaler if there is
+    its status, or no other pool. Pods among the objects name values of labels that Karpenter's pools leave open.
     Raises InputError with a line for each problem: file, path, expected, found.
     """
     files = find_files(paths)
+    nodes, named = _needed_of(objects)
     found = _Found()
     for file in files:
-        _read_source(open_source(file), table, found)
+        _read_source(open_source(file), table, named, found)
     source = ", ".join(files)
     if found.nodes or found.sizes:
         groups = find_groups(found.nodes or nodes, table, found.sizes, source)
@@ -82,22 +95,62 @@ def read_pools(
     return PoolReading(found.pools, notes)
 
 
-def _read_source(source: Source, table: InstanceTable, found: _Found) -> None:
+def _needed_of(objects: Iterable[object]) -> tuple[list[Node], dict[str, dict[str, None]]]:
+    """The nodes, and by label key the values that pods name, in order."""
+    nodes: list[Node] = []
+    specs: dict[int, PodSpec] = {}
+    for obj in objects:
+        if isinstance(obj, Node):
+            nodes.append(obj)
+        for spec in _specs_of(obj):
+            specs[id(spec)] = spec
+    named: dict[str, dict[str, None]] = {}
+    for spec in specs.values():
+        for key, value in _named_by(spec):
+            named.setdefault(key, {})[value] = None
+    return nodes, named
+
+
+def _specs_of(obj: object) -> Iterator[PodSpec]:
+    if isinstance(obj, Pod):
+        yield obj.spec
+        return
+    job = obj.spec.job_template if isinstance(obj, CronJob) else obj
+    template = pod_template(job)
+    if template is not None:
+        yield template.spec
+    if isinstance(obj, CustomWorkload):
+        yield from (each.template.spec for each in obj.pods)
+
+
+def _named_by(spec: PodSpec) -> Iterator[tuple[str, str]]:
+    """The labels that the pods need on their node."""
+    yield from (spec.node_selector or {}).items()
+    required = spec.required_node_selector
+    for term in required.terms if required is not None else ():
+        for one in term.expressions:
+            if one.operator == "In":
+                yield from ((one.key, value) for value in one.values or ())
+
+
+def _read_source(source: Source, table: InstanceTable, named: NamedValues, found: _Found) -> None:
     try:
         for number, tree in enumerate(iter_documents(bytes(source.data[:])), 1):
             place = f"{source.name}: document {number}"
             if isinstance(tree, Mapping) and isinstance(tree.get("items"), list):
                 for i, item in enumerate(tree["items"]):
-                    _read_tree(item, table, f"{place}: items[{i}]", found)
+                    _read_tree(item, table, named, f"{place}: items[{i}]", found)
             elif tree is not None:
-                _read_tree(tree, table, place, found)
+                _read_tree(tree, table, named, place, found)
     except YamlError as error:
         found.problems.append(f"{source.name}: expected YAML or JSON; {error}")
     except RecursionError:
         found.problems.append(f"{source.name}: expected less deep nesting")
 
 
-def _read_tree(tree: Any, table: InstanceTable, place: str, found: _Found) -> None:
+def _read_tree(
+    tree: Any, table: InstanceTable, named: NamedValues, place: str, found: _Found
+) -> None:
     """Read one object and add it to those found so far."""
     problems = Problems()
     head = (tree.get("apiVersion"), tree.get("kind")) if isinstance(tree, Mapping) else (None, None)
@@ -105,7 +158,7 @@ def _read_tree(tree: Any, table: InstanceTable, place: str, found: _Found) -> No
         case (str(version), "NodePool") if version == API_VERSION:
             found.pools.append(read_pool_document(tree, table, place, problems))
         case (str(version), "NodePool") if version == KARPENTER_V1:
-            found.pools.append(read_karpenter_pool(tree, table, place, problems))
+            found.pools.append(read_karpenter_pool(tree, table, named, place, problems))
         case (_, "Node"):
             _read_node(tree, place, found)
         case (_, "ConfigMap") if _name(tree) == STATUS_NAME:

@@ -316,7 +316,6 @@ def test_karpenter_pool_as_a_whole() -> None:
     assert [taint.key for taint in pool.types[0].startup_taints] == ["cni"]
     spec = "pools.yaml: document 1: kp: spec.template.spec"
     assert reading.notes == [
-        f"{spec}.requirements[0]: nodes get zone-group=x; the other values are not modelled",
         f"{spec}.nodeClassRef: not read; kubelet settings and disks are not modelled",
         "pools.yaml: document 2: EC2NodeClass default: spec.kubelet.maxPods: not modelled; "
         "the table of instance types has pods and overhead",

@@ -121,8 +121,8 @@ def plan(question: Question, options: PlanOptions) -> None:
     from ..render.plan_tables import render_node_plan
 
     request = options.request()
-    nodes = [obj for obj in question.manifests.objects if obj.kind == "Node"]
-    reading = read_pools(options.pools, read_table(options.instance_types), nodes)  # type: ignore[arg-type]  # nodes
+    table = read_table(options.instance_types)
+    reading = read_pools(options.pools, table, question.manifests.objects)
     print_notes(reading.notes)
     use = question.read_measured(options.usage)
     counted = replace(request, spent_s=command_time.spent_s())

@@ -114,8 +114,7 @@ def read_scaled_pools(
     """The pools in files; parts that are not modelled are reported on standard error."""
     from ...planning import read_pools
 
-    nodes = [obj for obj in objects if obj.kind == "Node"]
-    reading = read_pools(paths, read_table(table), nodes)  # type: ignore[arg-type]  # nodes
+    reading = read_pools(paths, read_table(table), objects)
     print_notes(reading.notes)
     return reading
 
