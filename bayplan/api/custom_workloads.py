@@ -73,7 +73,7 @@ class CustomWorkload(KubeObject, frozen=True):
     note: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.key}"
+        return f"{self.kind} {self.namespace}/{self.name or self.metadata.generate_name}"
 
     @property
     def replicas(self) -> int:
@@ -100,6 +100,8 @@ def read_custom_workload(tree: Mapping[str, Any]) -> CustomWorkload | None:
     try:
         metadata = msgspec.convert({"metadata": tree.get("metadata") or {}}, _Head).metadata
     except msgspec.ValidationError:
+        return None
+    if not metadata.name and not metadata.generate_name:
         return None
     made = _made(api_version, kind)
     known = find_workload_kind(group_of(api_version), kind)

@@ -167,7 +167,7 @@ class Manifests(msgspec.Struct):
         """Refuse a new workload whose pods cannot be made; those of a stored one are in its dump."""
         if workload.missing and workload.is_certain and not workload.uid:
             reason = f"expected pods that can be made; got {workload.missing}: {DESCRIBE_KIND}"
-            label, place = f"{workload.kind} {workload.key}", self.place_at(-1)
+            label, place = str(workload), self.place_at(-1)
             self.invalid[str(place), label, reason] = ManifestFault(place, label, reason)
 
     def _add_misfit(self, place: ManifestPlace, misfit: MisfitField) -> None:

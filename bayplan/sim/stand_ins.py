@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from ..api.pod_groups import GangPolicy, PodGroup, PodGroupPolicy, PodGroupSpec
 from ..api.pod_spec import PodSchedulingGroup
 from ..api.wire.kinds import group_of
 from ..api.workloads import PodTemplateSpec, ReplicaSet, ReplicaSetSpec
+from ..cluster.memory.created_names import make_name
 from ..cluster.objects import ClusterObject
 
 OwnerName = tuple[str, str, str]
@@ -44,6 +46,7 @@ class StandIns:
         self._pods: Counter[OwnerName] = Counter()
         self._others: dict[OwnerName, str] = {}
         """By owner: the kind of an object that is no pod."""
+        self._generated: set[OwnerName] = set()
         for obj in objects:
             if not isinstance(obj, Pod | KubeObject):
                 continue
@@ -58,6 +61,8 @@ class StandIns:
 
     def make(self, workload: CustomWorkload) -> StandIn:
         """The stand-in of a workload; empty if it is not simulated, or other objects make its pods."""
+        if not workload.name:
+            workload = self._with_name(workload)
         if workload.missing:
             return StandIn((), f"not simulated: {workload}, {workload.missing}")
         key = workload.kind, workload.namespace, workload.name
@@ -77,6 +82,14 @@ class StandIns:
         if workload.gang is not None and not there:
             notes.append(_gang_note(workload.gang, self._has_gangs))
         return StandIn(list(made), "; ".join(notes))
+
+    def _with_name(self, workload: CustomWorkload) -> CustomWorkload:
+        """The workload with a name that begins with its generateName."""
+        prefix, kind, space = workload.metadata.generate_name, workload.kind, workload.namespace
+        names = (make_name(prefix, f"{kind}/{space}/{prefix}/{number}") for number in count())
+        name = next(name for name in names if (kind, space, name) not in self._generated)
+        self._generated.add((kind, space, name))
+        return replace(workload, metadata=replace(workload.metadata, name=name))
 
 
 def has_custom_workloads(objects: Sequence[object]) -> bool:
@@ -148,7 +161,6 @@ def _replica_set(
     return ReplicaSet(
         metadata=ObjectMeta(
             name=name,
-            generate_name=meta.generate_name,
             namespace=meta.namespace,
             labels=meta.labels,
             annotations=meta.annotations,

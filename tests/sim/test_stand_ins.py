@@ -59,6 +59,28 @@ def test_replicas_and_a_template_become_pods_with_a_remark(kind: str, api_versio
     assert report.remarks == report.notices == report.to_dict()["remarks"] == [remark]
 
 
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        pytest.param("Rollout", {"replicas": 3, "template": TEMPLATE}, id="one template"),
+        pytest.param(
+            "Experiment",
+            {"templates": [{"template": TEMPLATE}, {"template": TEMPLATE, "replicas": 2}]},
+            id="several templates",
+        ),
+    ],
+)
+def test_workloads_with_a_generated_name_become_pods_each(kind: str, spec: Any) -> None:
+    meta = {"name": "", "generateName": "web-"}
+
+    report = run(*(make(kind, "argoproj.io/v1alpha1", spec, **meta) for _ in range(2)))
+
+    assert len(report.placed) == 6
+    assert all(result.pod.name.startswith("web-") for result in report.placed)
+    assert len({remark.partition(":")[0] for remark in report.remarks}) == 2
+    assert all(remark.startswith(f"{kind}.argoproj.io shop/web-") for remark in report.remarks)
+
+
 def test_pods_of_the_input_count() -> None:
     there = owned("Pod", "web-1", spec={"nodeName": "n", "containers": []})
 

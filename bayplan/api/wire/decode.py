@@ -306,7 +306,7 @@ def _unknown(head: _Head, tree: Any) -> UnknownObject | CustomWorkload:
     if not head.kind:
         raise DecodeError(f"object {name}: kind" if name else "kind", NO_KIND)
     _refuse_version(head)
-    if is_custom_group(group_of(head.api_version)) and isinstance(tree, Mapping) and name:
+    if is_custom_group(group_of(head.api_version)) and isinstance(tree, Mapping):
         fields = {"apiVersion": head.api_version, "kind": head.kind}
         workload = read_custom_workload({**tree, **fields})
         if workload is not None:
