@@ -111,24 +111,44 @@ def _mib(text: str, path: str) -> int:
 # Argo Workflows
 
 
+_CONTAINERS = ("container", "script", "containerSet")
+_OF_EXECUTOR = ("resource", "data")
+"""Templates whose pod runs Argo's own image."""
+_WITHOUT_PODS = ("suspend", "http", "plugin")
+
+
 def workflow_shapes(spec: Tree) -> Iterator[PodShape]:
-    """The pods that a Workflow begins with; ValueError if their number depends on results."""
+    """The pods that a Workflow begins with; ValueError if they depend on results or other objects."""
+    if spec.get("workflowTemplateRef"):
+        raise ValueError("the pods depend on workflowTemplateRef")
     templates = {
         one.get("name"): one for one in spec.get("templates") or () if isinstance(one, Mapping)
     }
     for name, count in _first_pods(spec.get("entrypoint"), templates, 1, 0):
-        template = templates[name]
-        body = template.get("container") or template.get("script") or {}
-        containers = (template.get("containerSet") or {}).get("containers") or [
-            {**body, "name": body.get("name") or "main"}
-        ]
-        pod = {
-            field: value
-            for field in _POD_FIELDS
-            if (value := template.get(field) or spec.get(field)) is not None
-        }
-        pod["containers"] = [*containers, *(template.get("sidecars") or ())]
-        yield PodShape(str(name), count, {"metadata": template.get("metadata") or {}, "spec": pod})
+        yield PodShape(str(name), count, _workflow_pod(spec, templates[name]))
+
+
+def _workflow_pod(spec: Tree, template: Tree) -> dict[str, Any]:
+    for field, part in (
+        ("podSpecPatch", template),
+        ("podSpecPatch", spec),
+        ("templateDefaults", spec),
+    ):
+        if part.get(field):
+            raise ValueError(f"template {template.get('name')}: the pods depend on {field}")
+    body = template.get("container") or template.get("script") or {"image": "argoexec"}
+    containers = (template.get("containerSet") or {}).get("containers") or [
+        {**body, "name": body.get("name") or "main"}
+    ]
+    pod = {
+        field: value
+        for field in _POD_FIELDS
+        if (value := template.get(field) or spec.get(field)) is not None
+    }
+    pod["containers"] = [*containers, *(template.get("sidecars") or ())]
+    if template.get("initContainers"):
+        pod["initContainers"] = template["initContainers"]
+    return {"metadata": template.get("metadata") or {}, "spec": pod}
 
 
 def _first_pods(
@@ -137,7 +157,7 @@ def _first_pods(
     template = templates.get(name)
     if template is None or depth > 20:
         raise ValueError(f"expected a template {name!s:.40}; got none")
-    if any(template.get(field) for field in ("container", "script", "containerSet")):
+    if any(template.get(field) for field in (*_CONTAINERS, *_OF_EXECUTOR)):
         yield name, times
         return
     steps: list[Tree] = []
@@ -145,9 +165,7 @@ def _first_pods(
         steps += [group] if isinstance(group, Mapping) else list(group)
     tasks = (template.get("dag") or {}).get("tasks") or ()
     steps += [task for task in tasks if not task.get("dependencies") and not task.get("depends")]
-    if not steps and not any(
-        template.get(field) for field in ("suspend", "resource", "http", "plugin")
-    ):
+    if not steps and all(template.get(field) is None for field in _WITHOUT_PODS):
         raise ValueError(f"template {name}: expected container, script, steps or dag; got none")
     for step in steps:
         if step.get("withParam") or step.get("templateRef"):

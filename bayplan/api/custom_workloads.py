@@ -125,12 +125,9 @@ def _of_known(
         gang = _gang_of(known, tree, sum(each.replicas for each in found))
     except (msgspec.ValidationError, ValueError, TypeError, AttributeError) as error:
         return made(metadata=metadata, missing=f"its pods: {error}", is_certain=True)
-    if not found:
-        return made(
-            metadata=metadata, missing="its pods: expected a template; got none", is_certain=True
-        )
-    first = found[0]
-    spec = CustomWorkloadSpec(replicas=first.replicas, template=first.template)
+    spec = CustomWorkloadSpec()
+    if found:
+        spec = CustomWorkloadSpec(replicas=found[0].replicas, template=found[0].template)
     several = tuple(found) if len(found) > 1 or gang is not None else ()
     return made(
         metadata=metadata, spec=spec, pods=several, gang=gang, note=known.note, is_certain=True
@@ -144,6 +141,8 @@ def _pods_of(known: WorkloadKind, tree: Mapping[str, Any]) -> list[CustomPods]:
         shapes = list(workflow_shapes(tree["spec"]))
     else:
         shapes = [shape for pods in known.pods for shape in _shapes(pods, tree, known.kind)]
+        if not shapes:
+            raise ValueError("expected a template; got none")
     return [CustomPods(each.role, each.replicas, _template(each)) for each in shapes]
 
 

@@ -1,5 +1,6 @@
 """Workload kinds: the pods of custom kinds in the table, those of a user's file, and gangs."""
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -196,19 +197,93 @@ def test_each_group_of_a_leader_worker_set_is_a_gang() -> None:
     assert len(run(obj, cpu="5", gates=GATES).placed) == 3
 
 
-def test_pods_that_depend_on_results_are_refused_where_files_are_read(tmp_path: Path) -> None:
-    file = tmp_path / "w.yaml"
-    file.write_text(
-        "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: w}\n"
-        "spec:\n  entrypoint: m\n  templates:\n"
-        "  - {name: m, steps: [[{name: a, template: c, withParam: x}]]}\n"
-        "  - {name: c, container: {image: i}}\n"
+WORK = {"name": "work", "container": {"image": "i"}}
+
+
+@pytest.mark.parametrize(
+    ("template", "count"),
+    [
+        pytest.param({"resource": {"action": "create"}}, 1, id="a resource is made by a pod"),
+        pytest.param({"data": {"source": {}}}, 1, id="data is read by a pod"),
+        pytest.param({"suspend": {}}, 0, id="a workflow that begins suspended has no pods"),
+        pytest.param(
+            {"steps": [[{"name": "a", "template": "halt"}, {"name": "b", "template": "work"}]]},
+            1,
+            id="a suspended step has no pod",
+        ),
+    ],
+)
+def test_first_pods_of_a_workflow(template: Any, count: int) -> None:
+    halt = {"name": "halt", "suspend": {}}
+    templates = [{"name": "main", **template}, WORK, halt]
+
+    report = run(
+        make("argoproj.io/v1alpha1", "Workflow", {"entrypoint": "main", "templates": templates})
     )
+
+    assert len(report.placed) == count
+    assert report.remarks[0].startswith(f"Workflow.argoproj.io n/w: {count} pod")
+
+
+def test_init_containers_of_a_workflow_count() -> None:
+    init = {"name": "i", "image": "i", "resources": {"requests": {"cpu": "9"}}}
+    templates = [{**WORK, "initContainers": [init]}]
+    spec = {"entrypoint": "work", "templates": templates}
+
+    assert run(make("argoproj.io/v1alpha1", "Workflow", spec), cpu="8").placed == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        pytest.param(
+            {
+                "templates": [
+                    {"name": "m", "steps": [[{"template": "work", "withParam": "x"}]]},
+                    WORK,
+                ]
+            },
+            "template m: the pods depend on withParam",
+            id="the result of a step",
+        ),
+        pytest.param(
+            {"workflowTemplateRef": {"name": "t"}},
+            "the pods depend on workflowTemplateRef",
+            id="a template that is another object",
+        ),
+        pytest.param(
+            {"templates": [{**WORK, "name": "m", "podSpecPatch": "{}"}]},
+            "template m: the pods depend on podSpecPatch",
+            id="a patch of the pod of a template",
+        ),
+        pytest.param(
+            {"templates": [{**WORK, "name": "m"}], "podSpecPatch": "{}"},
+            "template m: the pods depend on podSpecPatch",
+            id="a patch of all pods",
+        ),
+        pytest.param(
+            {
+                "templates": [{**WORK, "name": "m"}],
+                "templateDefaults": {"container": {}, "name": "d"},
+            },
+            "template m: the pods depend on templateDefaults",
+            id="defaults of all templates",
+        ),
+    ],
+)
+def test_workflows_whose_pods_are_unknown_are_refused_where_files_are_read(
+    tmp_path: Path, spec: Any, field: str
+) -> None:
+    file = tmp_path / "w.json"
+    head = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": "w"}}
+    file.write_text(json.dumps({**head, "spec": {"entrypoint": "m", **spec}}))
 
     (remark,) = read_manifests([file]).remarks
 
-    assert "Workflow.argoproj.io default/w: expected pods that can be made; got its pods" in remark
-    assert "withParam" in remark
+    assert (
+        f"Workflow.argoproj.io default/w: expected pods that can be made; got its pods: {field}"
+        in remark
+    )
     assert "--workload-kinds" in remark
 
 
