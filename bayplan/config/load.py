@@ -9,20 +9,21 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import ConfigError, one_of
+from .decode import decode
 from .defaults import default_config
 from .files import KIND
 from .gates import FeatureGates, GateSettings
 from .generations import GENERATIONS
 from .internal_form import Reading, read_component
-from .legacy.policy import read_config_map, read_policy
+from .legacy.policy import read_policy
 from .legacy.policy_files import API_VERSION as POLICY_VERSION
-from .legacy.policy_files import CONFIG_MAP_KIND
+from .legacy.policy_files import CONFIG_MAP_KEY, CONFIG_MAP_KIND, ConfigMapFile
 from .legacy.policy_files import KIND as POLICY_KIND
-from .problems import ProblemKind, Problems
+from .problems import Literally, Problem, ProblemKind, Problems
 from .types import SchedulerConfiguration
 
 T = TypeVar("T")
-Reader = Callable[[dict[str, Any], Problems, FeatureGates], Reading]
+Reader = Callable[[dict[str, Any], Problems, FeatureGates], Reading | None]
 Check = Callable[[SchedulerConfiguration], Iterable[str]]
 """Finds faults for which the plugins must be known."""
 
@@ -37,11 +38,40 @@ def _component_reader(data: dict[str, Any], problems: Problems, gates: FeatureGa
     return read_component(data, problems, generation, gates)
 
 
+def _config_map_reader(
+    data: dict[str, Any], problems: Problems, gates: FeatureGates
+) -> Reading | None:
+    """Return the configuration in the one entry of a ConfigMap that has one, or the policy under `policy.cfg`."""
+    entries = decode(ConfigMapFile, data, "", problems).data
+    keys = [key for key, text in entries.items() if isinstance(text, str) and KIND in text]
+    if CONFIG_MAP_KEY in entries:
+        keys = [CONFIG_MAP_KEY]
+    if len(keys) != 1:
+        expected = f"one entry with a {KIND}, or a {POLICY_KIND} under {CONFIG_MAP_KEY}"
+        got = Literally(", ".join(keys or entries) or "none")
+        problems.add("data", expected, got, ProblemKind.TYPE)
+        return None
+    key, found = keys[0], Problems()
+    tree = _parsed(entries[key], found) if isinstance(entries[key], str) else entries[key]
+    reading = None
+    if not isinstance(tree, dict):
+        if not found:
+            found.add("", "a mapping", tree, ProblemKind.SYNTAX)
+    elif key == CONFIG_MAP_KEY:
+        reading = read_policy(tree, found, gates)
+    else:
+        reading = _read(tree, found, gates)
+    for problem in found:
+        where = f"data.{key}.{problem.path}" if problem.path else f"data.{key}"
+        problems.append(Problem(where, problem.expected, problem.got, problem.kind))
+    return reading
+
+
 # Readers by kind and apiVersion.
 READERS: dict[str, dict[str, Reader]] = {
     KIND: dict.fromkeys((generation.api_version for generation in GENERATIONS), _component_reader),
     POLICY_KIND: {POLICY_VERSION: read_policy},
-    CONFIG_MAP_KIND: {POLICY_VERSION: read_config_map},
+    CONFIG_MAP_KIND: {POLICY_VERSION: _config_map_reader},
 }
 
 

@@ -13,6 +13,8 @@ from .types import POINT_NAMES, Profile
 
 MULTI_POINT = "multi_point"
 PLACEMENT_POINTS = ("placement_generate", "placement_score")
+SIMILAR = 0.8
+"""Likeness of misspelt names; many plugins of other projects are called Node or Scheduling, too."""
 
 
 def find_plugin_problems(
@@ -66,5 +68,5 @@ def plugin_notes(
 
 def suggest(name: str, registered: Collection[str]) -> str:
     """Returns the names that were expected in place of an unknown plugin `name`."""
-    similar = difflib.get_close_matches(name, registered, n=1)
+    similar = difflib.get_close_matches(name, registered, n=1, cutoff=SIMILAR)
     return similar[0] if similar else "the name of a plugin"

@@ -29,8 +29,6 @@ from ..validation import validate_config
 from .older_plugins import CLUSTER_AUTOSCALER_PROVIDER, DEFAULT_PROVIDER, with_selector_spread
 from .policy_files import (
     API_VERSION,
-    CONFIG_MAP_KEY,
-    ConfigMapFile,
     LegacyExtender,
     PolicyFile,
     PredicateFile,
@@ -69,30 +67,6 @@ def provider_reading(name: str, feature_gates: GateSettings | None = None) -> Re
         plugins = with_selector_spread(plugins)
     config = SchedulerConfiguration(profiles=(_profile(plugins, {}, gates),))
     return Reading(config, API_VERSION, notes=gate_notes(gates))
-
-
-def read_config_map(data: dict[str, Any], problems: Problems, gates: FeatureGates) -> Reading:
-    """Return the configuration in the policy of a ConfigMap."""
-    file = decode(ConfigMapFile, data, "", problems)
-    path = f"data.{CONFIG_MAP_KEY}"
-    text = file.data.get(CONFIG_MAP_KEY)
-    found = Problems()
-    if not isinstance(text, str):
-        problems.add(path, "a policy in JSON or YAML", text, ProblemKind.TYPE)
-        return Reading(SchedulerConfiguration(), API_VERSION)
-    from ..text import parse_text  # other configurations are read without YAML
-
-    tree = parse_text(text, found)
-    if not isinstance(tree, dict):
-        if not found:
-            found.add("", "a mapping", tree, ProblemKind.SYNTAX)
-        reading = Reading(SchedulerConfiguration(), API_VERSION)
-    else:
-        reading = read_policy(tree, found, gates)
-    for problem in found:
-        where = f"{path}.{problem.path}" if problem.path else path
-        problems.append(Problem(where, problem.expected, problem.got, problem.kind))
-    return reading
 
 
 def read_policy(data: dict[str, Any], problems: Problems, gates: FeatureGates) -> Reading:

@@ -120,7 +120,7 @@ class PolicyFile(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ConfigMapFile(msgspec.Struct, frozen=True, rename="camel"):
-    """A ConfigMap with a policy."""
+    """A ConfigMap with a configuration."""
 
     api_version: str = API_VERSION
     kind: str = CONFIG_MAP_KIND

@@ -211,7 +211,7 @@ def test_check_names_all_problems_of_all_files() -> None:
 def test_check_finds_plugins_that_cannot_be_run() -> None:
     enabled = {
         "filter": {"enabled": [{"name": "Best"}, {"name": "ImageLocality"}]},
-        "multiPoint": {"enabled": [{"name": "NodeAfinity"}]},
+        "multiPoint": {"enabled": [{"name": "NodeAfinity"}, {"name": "NodeNumber"}]},
     }
     doubled = {"multiPoint": {"enabled": [{"name": "NodeName"}, {"name": "NodeName"}]}}
     profiles = [
@@ -228,6 +228,7 @@ def test_check_finds_plugins_that_cannot_be_run() -> None:
         f'{first}.filter.enabled: expected the name of a plugin; got "Best"',
         f'{first}.filter.enabled: expected plugins that implement filter; got "ImageLocality"',
         f'{first}.multiPoint.enabled: expected NodeAffinity; got "NodeAfinity"',
+        f'{first}.multiPoint.enabled: expected the name of a plugin; got "NodeNumber"',
         f'{third}.multiPoint.enabled: expected each plugin once; got "NodeName"',
     ]
 

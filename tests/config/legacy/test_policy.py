@@ -427,7 +427,9 @@ def test_the_forms_of_a_policy(text: str) -> None:
     ("data", "problem"),
     [
         pytest.param(
-            {}, "data.policy.cfg: expected a policy in JSON or YAML; got nothing", id="no key"
+            {"policy.cfg": None},
+            "data.policy.cfg: expected a mapping; got nothing",
+            id="no text",
         ),
         pytest.param(
             {"policy.cfg": "{"},
@@ -452,7 +454,7 @@ def test_the_forms_of_a_policy(text: str) -> None:
         ),
     ],
 )
-def test_a_config_map_without_a_valid_policy(data: dict[str, str], problem: str) -> None:
+def test_a_config_map_without_a_valid_policy(data: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_config({"apiVersion": "v1", "kind": "ConfigMap", "data": data}, "m")
 
