@@ -44,6 +44,8 @@ _BOM = b"\xef\xbb\xbf"
 _PROBE = 4096
 _TYPE_NAMES = {str: "text", list: "a list", bool: "a boolean"}
 _NOT_SPACE = re.compile(r"\S")
+_LOGS = re.compile(r"==== START logs for container .*?\n==== END logs for container [^\n]*", re.DOTALL)
+"""Logs of a container between the lists of `kubectl cluster-info dump`."""
 _COMMA = re.compile(rb"\s*,")
 _JSON_START = re.compile(rb"\s*[{\[]\s*[\"{\[]")
 
@@ -209,7 +211,10 @@ def _objects_in(found: Found) -> int:
 
 
 def _iter_json_stream(source: Source, data: bytes) -> Iterator[Found]:
-    """Yield from concatenated JSON documents, as from `jq` or one per line; YAML may follow the first."""
+    """Yield from concatenated JSON documents, as from `jq` or one per line; YAML may follow the first.
+
+    Logs among them are skipped.
+    """
     text = data.decode(errors="replace")
     decoder = json.JSONDecoder()
     position, document = 0, 0
@@ -218,6 +223,10 @@ def _iter_json_stream(source: Source, data: bytes) -> Iterator[Found]:
         if found is None:
             return
         position = found.start()
+        logs = _LOGS.match(text, position)
+        if logs is not None:
+            position = logs.end()
+            continue
         document += 1
         try:
             tree, position = decoder.raw_decode(text, position)

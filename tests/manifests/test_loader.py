@@ -61,6 +61,14 @@ def names(*paths: Path | str) -> list[str]:
             "a.json", json.dumps(NODE, indent=1) + json.dumps(POD), id="JSON texts in a row"
         ),
         pytest.param(
+            "a.json",
+            f"{json.dumps(NODE, indent=4)}\n==== START logs for container c of pod x/y ====\n"
+            '{"started": 1}\n==== END logs for container c of pod x/y ====\n'
+            f"{json.dumps(POD, indent=4)}\n==== START logs for container c of pod x/z ====\n"
+            "==== END logs for container c of pod x/z ====\n",
+            id="kubectl cluster-info dump",
+        ),
+        pytest.param(
             "a.yaml",
             "{apiVersion: v1, kind: Node, metadata: {name: n1}}\n---\n" + yaml.safe_dump(POD),
             id="YAML in flow style",
