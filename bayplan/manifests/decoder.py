@@ -44,7 +44,9 @@ _BOM = b"\xef\xbb\xbf"
 _PROBE = 4096
 _TYPE_NAMES = {str: "text", list: "a list", bool: "a boolean"}
 _NOT_SPACE = re.compile(r"\S")
-_LOGS = re.compile(r"==== START logs for container .*?\n==== END logs for container [^\n]*", re.DOTALL)
+_LOGS = re.compile(
+    r"==== START logs for container .*?\n==== END logs for container [^\n]*", re.DOTALL
+)
 """Logs of a container between the lists of `kubectl cluster-info dump`."""
 _COMMA = re.compile(rb"\s*,")
 _JSON_START = re.compile(rb"\s*[{\[]\s*[\"{\[]")

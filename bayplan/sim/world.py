@@ -247,6 +247,7 @@ class World:
         """Everything but pods first, then running pods, then pending ones, with those of workloads between."""
         pods = [obj for obj in objects if isinstance(obj, Pod)]
         others = [obj for obj in objects if not isinstance(obj, Pod)]
+        named: dict[int, ClusterObject] = {}
         with self._faults_placed(None, ""):
             for obj in filter(_is_needed_first, others):
                 self.cluster.add(self._admitted(obj))
@@ -254,7 +255,10 @@ class World:
                 if not _is_needed_first(obj):
                     own = self._admitted(obj)
                     if self._is_allowed(own):
-                        self.cluster.add(own)
+                        stored = self.cluster.add(own)
+                        if not obj.name:
+                            self._originals[id(stored)] = obj, stored
+                            named[id(obj)] = stored
             self._follow_quotas()
             admitted = self._admission.admit_all(pods)
             both = zip(pods, admitted, strict=True)
@@ -269,7 +273,10 @@ class World:
             self._controllers = Controllers(
                 self.cluster, self._admission, present, gates=self._gates, time=time
             )
-            self._load_pending(objects if waiting else others, waiting)
+            in_order = objects if waiting else others
+            if named:
+                in_order = [named.get(id(obj), obj) for obj in in_order]
+            self._load_pending(in_order, waiting)
         for namespace in dict.fromkeys(pod.namespace for pod in self.cluster.list("Pod")):
             self._need_namespace(namespace)
 

@@ -88,6 +88,46 @@ def test_a_pod_without_a_name_can_be_evicted() -> None:
     assert [result.pod.name.partition("-")[0] for result in report.placed] == ["urgent"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "api_version", "fields"),
+    [
+        pytest.param("Job", "batch/v1", {"parallelism": 2}, id="jobs"),
+        pytest.param("Deployment", "apps/v1", {"replicas": 2}, id="deployments"),
+        pytest.param("ReplicaSet", "apps/v1", {"replicas": 2}, id="replica sets"),
+        pytest.param("StatefulSet", "apps/v1", {"replicas": 2}, id="stateful sets"),
+    ],
+)
+def test_workloads_without_a_name_have_their_pods_each(
+    kind: str, api_version: str, fields: dict[str, int]
+) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c"}]}}
+    selector = {} if kind == "Job" else {"selector": {"matchLabels": {"a": "b"}}}
+    spec = {**fields, **selector, "template": template}
+    workloads = [
+        make(kind, "", api_version, metadata={"generateName": "batch-"}, spec=spec)
+        for _ in range(2)
+    ]
+
+    report = run(node_of("n"), *workloads)
+
+    assert len(report.placed) == 4
+    assert all(result.pod.name.startswith("batch-") for result in report.placed)
+
+
+def test_a_fault_of_a_workload_without_a_name_has_its_place() -> None:
+    spec = {"containers": [{"name": "c"}], "priorityClassName": "absent"}
+    job = make(
+        "Job",
+        "",
+        "batch/v1",
+        metadata={"generateName": "batch-"},
+        spec={"template": {"spec": spec}},
+    )
+
+    with pytest.raises(InputError, match=r"^here: .*priorityClassName"):
+        run(node_of("n"), job, place_of=lambda obj: "here" if obj is job else "elsewhere")
+
+
 def test_pods_are_tried_by_priority_then_in_the_order_of_the_input() -> None:
     report = run(
         pod_of("z"),

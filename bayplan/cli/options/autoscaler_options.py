@@ -30,7 +30,7 @@ SPELLINGS = {
 
 INSTANCE_TYPES = option(
     "--instance-types CSV",
-    "Table of instance types: name, cpu, memory, price, zones, other resources by name, labels.",
+    "Table of instance types: name, cpu, memory, price, zones, other resources and labels by their keys.",
 )
 
 
