@@ -10,11 +10,13 @@ from itertools import product
 from msgspec import structs
 
 from ..api.affinity import Affinity, NodeAffinity
+from ..api.custom_workloads import CustomWorkload
+from ..api.meta import KubeObject
 from ..api.pod import Pod
 from ..api.pod_groups import PodGroup, pod_group_of
 from ..api.pod_spec import PodSpec
 from ..api.selectors import NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement
-from ..api.workloads import Job, pod_template
+from ..api.workloads import Job, PodTemplateSpec, pod_template
 from ..cluster.memory import successor_of
 from ..errors import InputError
 from ..manifests.sources import find_files
@@ -68,11 +70,26 @@ def _kinds_of(file: str, ratio: int) -> Iterator[PodKind]:
     if groups:
         yield replace(_gang(file, ratio, groups, objects), remarks=remarks)
         return
-    found = [(obj, pod) for obj in objects if (pod := pod_of(obj)) is not None]
-    for obj, pod in found:
+    found = [(obj, pod, times) for obj in objects for pod, times in _pods_of(obj)]
+    for obj, pod, times in found:
         name = file if len(found) == 1 else f"{obj.kind.lower()}/{pod.key}"
-        yield PodKind(name, pod, ratio, remarks=remarks)
+        yield PodKind(name, pod, ratio * times, remarks=remarks)
         remarks = ()
+
+
+def _pods_of(obj: InputObject) -> Iterator[tuple[Pod, int]]:
+    """A pod for each template of an object, and its part in the mix: as many as a custom workload has of it."""
+    if not isinstance(obj, CustomWorkload):
+        pod = pod_of(obj)
+        if pod is not None:
+            yield pod, 1
+    elif len(obj.pods) > 1:
+        for each in obj.pods:
+            pod = _templated(f"{_name_of(obj)}-{each.role}", obj, each.template)
+            if each.replicas:
+                yield pod, each.replicas
+    elif not obj.missing:
+        yield _templated(_name_of(obj), obj, obj.spec.template), 1
 
 
 def _gang(
@@ -111,12 +128,21 @@ def _pod_count(workload: InputObject) -> int:
 def pod_of(obj: InputObject) -> Pod | None:
     """The pod, or a pod of the workload, without a node and status; None for other kinds."""
     if isinstance(obj, Pod):
-        name = obj.name or obj.generate_name.rstrip("-") or "pod"
-        return successor_of(obj).replace(name=name)
+        return successor_of(obj).replace(name=_name_of(obj))
     template = pod_template(obj)
     if template is None:
         return None
-    return Pod(obj.name, obj.namespace, labels=dict(template.labels), spec=template.spec)
+    assert isinstance(obj, KubeObject), "only they have templates"
+    return _templated(_name_of(obj), obj, template)
+
+
+def _templated(name: str, owner: KubeObject, template: PodTemplateSpec) -> Pod:
+    return Pod(name, owner.namespace, labels=dict(template.labels), spec=template.spec)
+
+
+def _name_of(obj: Pod | KubeObject) -> str:
+    prefix = obj.generate_name if isinstance(obj, Pod) else obj.metadata.generate_name
+    return obj.name or prefix.rstrip("-") or "pod"
 
 
 def on_nodes(kind: PodKind, wanted: Sequence[str]) -> PodKind:

@@ -255,10 +255,10 @@ class World:
                 if not _is_needed_first(obj):
                     own = self._admitted(obj)
                     if self._is_allowed(own):
-                        stored = self.cluster.add(own)
+                        added = self.cluster.add(own)
                         if not obj.name:
-                            self._originals[id(stored)] = obj, stored
-                            named[id(obj)] = stored
+                            self._originals[id(added)] = obj, added
+                            named[id(obj)] = added
             self._follow_quotas()
             admitted = self._admission.admit_all(pods)
             both = zip(pods, admitted, strict=True)

@@ -201,3 +201,73 @@ def test_a_snapshot_has_the_record_without_private_fields() -> None:
     assert applied(kept, last)[1] is False, "the version is the same"
     now, is_new = applied(kept, new)
     assert (now.spec.template.spec.node_selector or {}, is_new) == ({}, True)
+
+
+def rollout(replicas: int = 2) -> dict[str, Any]:
+    tree = deployment(replicas, metadata={"uid": ""})
+    return {**tree, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
+
+
+def owned_by_rollout(tree: dict[str, Any], name: str) -> Any:
+    owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "web", "uid": "r"}
+    owners = [{**owner, "controller": True}]
+    metadata = {"name": name, "namespace": "shop", "uid": name, "ownerReferences": owners}
+    return decoded({**tree, "metadata": metadata})
+
+
+def test_a_new_custom_workload_has_its_pods_and_a_note() -> None:
+    answer = ask_what_if([make_node("n", cpu="4")], [Apply((decoded(rollout()),))])
+
+    assert len(answer.pods) == 2
+    assert answer.notes == [
+        "Rollout.argoproj.io shop/web: 2 pods, made by a ReplicaSet in its place"
+    ]
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        pytest.param([decoded(rollout())], id="with a replica set in its place"),
+        pytest.param(
+            [owned_by_rollout({**deployment(2), "kind": "ReplicaSet"}, "web-1")],
+            id="with the replica set of its controller",
+        ),
+        pytest.param(
+            [
+                decoded(rollout()),
+                owned_by_rollout({**deployment(2), "kind": "ReplicaSet"}, "web-1"),
+            ],
+            id="with both",
+        ),
+        pytest.param(
+            [
+                owned_by_rollout(
+                    {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "c"}]}},
+                    "web-1",
+                )
+            ],
+            id="with pods of its own",
+        ),
+    ],
+)
+def test_a_custom_workload_that_exists_stays_as_it_is_with_a_note(there: list[Any]) -> None:
+    answer = ask_what_if([make_node("n", cpu="8"), *there], [Apply((decoded(rollout(5)),))])
+
+    assert answer.pods == []
+    (note,) = answer.notes
+    assert note.startswith("Rollout.argoproj.io shop/web exists already: its pods stay")
+
+
+def test_remarks_on_applied_objects_are_notes() -> None:
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    head = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+    metadata = {"name": "data", "namespace": "shop"}
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+    applied = (
+        decoded({**head, "metadata": metadata, "spec": {**claim, "storageClassName": "fast"}}),
+        decoded(deployment(1, pod={"volumes": [volume]}, metadata={"uid": ""})),
+    )
+
+    answer = ask_what_if([make_node("n", cpu="4")], [Apply(applied)])
+
+    assert 'StorageClass "fast" does not exist; claim shop/data names it' in answer.notes

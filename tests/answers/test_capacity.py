@@ -264,6 +264,29 @@ def test_pods_of_a_folder_are_a_mix(tmp_path: Path) -> None:
     assert [(kind.name, kind.ratio) for kind in kinds] == [(name, 2) for name in names]
 
 
+SPARK = """
+apiVersion: sparkoperator.k8s.io/v1beta2
+kind: SparkApplication
+metadata: {generateName: pi-}
+spec: {driver: {cores: 1}, executor: {cores: 2, instances: 3}}
+"""
+REFERENCE = """
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: web}
+spec: {workloadRef: {kind: Deployment, name: web}}
+"""
+
+
+def test_templates_of_a_custom_workload_are_in_the_proportion_of_its_pods(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(SPARK)
+
+    kinds = read_pod_kinds([f"{tmp_path}/s.yaml:2"])
+
+    found = [(kind.pod.name, kind.pod.requests["cpu"], kind.ratio) for kind in kinds]
+    assert found == [("pi-driver", 1000, 2), ("pi-exec", 2000, 6)]
+
+
 def test_copies_do_not_collide_with_pods_of_a_controller() -> None:
     objects = [make_node("a", cpu="4"), make_pod("db-1"), make_pod("db-2")]
 
@@ -276,6 +299,7 @@ def test_copies_do_not_collide_with_pods_of_a_controller() -> None:
         pytest.param(
             "apiVersion: v1\nkind: Namespace\nmetadata: {name: 'n'}", "", "got none", id="none"
         ),
+        pytest.param(REFERENCE, "", "got none", id="a workload whose pods another one makes"),
         pytest.param(POD, ":0", "expected a ratio of at least 1; got 0", id="ratio zero"),
     ],
 )

@@ -9,8 +9,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from ...api.custom_workloads import CustomWorkload
 from ...api.meta import KubeObject, controller_of
 from ...api.pod import Pod
+from ...api.wire.kinds import group_of
 from ...api.wire.sourced import Documents
 from ...api.wire.whole import apply_patch, merge_patch
 from ...api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
@@ -34,6 +36,11 @@ OTHER_FIELDS = "bayplan.dev/other-fields"
 """Annotation of a template that differs from the former one in fields that do not affect placement only."""
 UNKNOWN_FIELDS = "has no record of an earlier kubectl apply: changes of fields that placement ignores are not seen"
 UNCHANGED_POD = "exists already: the spec of a pod cannot be replaced"
+UNCHANGED_CUSTOM = (
+    "exists already: its pods stay as they are, since only its controller could change them; "
+    "what-if scale changes their number"
+)
+OWNED_KINDS = ("ReplicaSet", "StatefulSet", "Deployment", "Job", "Pod")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,9 @@ class Apply(ClusterChange):
             stage.notes.append(READY)
 
     def _apply_one(self, stage: Stage, obj: ClusterObject, rollouts: _Rollouts) -> None:
+        if isinstance(obj, CustomWorkload) and _has_objects(stage.cluster, obj):
+            stage.notes.append(f"{obj} {UNCHANGED_CUSTOM}")
+            return
         there = stage.cluster.get(obj.kind, obj.namespace, obj.name)
         if isinstance(obj, Rolled):
             rollouts.follow(obj)
@@ -96,6 +106,19 @@ class Apply(ClusterChange):
         if is_new is None and document is not None:
             stage.notes.append(f"{obj.kind.lower()}/{obj.key} {UNKNOWN_FIELDS}")
         return patch
+
+
+def _has_objects(cluster: MemoryCluster, workload: CustomWorkload) -> bool:
+    """Whether a custom workload owns objects in the cluster."""
+    wanted = workload.kind, workload.namespace, workload.name
+    for kind in OWNED_KINDS:
+        for obj in cluster.list(kind):
+            owner = controller_of(obj.owner_references)
+            if owner is None:
+                continue
+            if (f"{owner.kind}.{group_of(owner.api_version)}", obj.namespace, owner.name) == wanted:
+                return True
+    return False
 
 
 @dataclass

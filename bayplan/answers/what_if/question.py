@@ -66,6 +66,7 @@ def _follow(
         except InputError as error:
             raise InputError(f"{change.text}: {error}") from None
     stage.settle(on_progress)
+    new_remarks = [one for one in stage.simulation.remarks if one not in stage.settlement.remarks]
     after = stage.places()
     nodes_after = {node.name: None for node in cluster.list("Node")}
     evictions = cluster.evictions[evicted_before:]
@@ -86,7 +87,7 @@ def _follow(
         stage.settlement,
         stage.refused,
         stage.courses,
-        stage.notes,
+        [*stage.notes, *new_remarks],
         TotalsChange(totals_before, stage.totals()),
     )
 
