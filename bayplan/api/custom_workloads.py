@@ -104,10 +104,20 @@ def read_custom_workload(tree: Mapping[str, Any]) -> CustomWorkload | None:
     if not metadata.name and not metadata.generate_name:
         return None
     made = _made(api_version, kind)
+    if tree.get("isCertain") is True:
+        return _of_snapshot(made, tree)
     known = find_workload_kind(group_of(api_version), kind)
     if known is not None:
         return _of_known(made, metadata, known, tree)
     return _by_shape(made, metadata, spec)
+
+
+def _of_snapshot(made: type[CustomWorkload], tree: Mapping[str, Any]) -> CustomWorkload | None:
+    """The workload as a snapshot has it: with its pods, and without the fields that they were made of."""
+    try:
+        return msgspec.convert(tree, made)
+    except msgspec.ValidationError:
+        return None
 
 
 def _of_known(

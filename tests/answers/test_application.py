@@ -203,6 +203,14 @@ def test_a_snapshot_has_the_record_without_private_fields() -> None:
     assert (now.spec.template.spec.node_selector or {}, is_new) == ({}, True)
 
 
+def test_a_workload_with_a_generated_name_is_added() -> None:
+    new = decoded(deployment(2, metadata={"name": "", "generateName": "web-", "uid": ""}))
+
+    answer = ask_what_if([make_node("n", cpu="4")], [Apply((new,))])
+
+    assert [pod.name[:4] for pod in answer.pods] == ["web-"] * 2
+
+
 def rollout(replicas: int = 2) -> dict[str, Any]:
     tree = deployment(replicas, metadata={"uid": ""})
     return {**tree, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}

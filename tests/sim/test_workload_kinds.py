@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bayplan.api.wire.decode import decode_object
+from bayplan.api.wire.encode import to_dict
 from bayplan.api.workload_kinds import reading_workloads
 from bayplan.errors import InputError
 from bayplan.manifests.workload_documents import read_workload_kinds
@@ -358,3 +359,43 @@ def test_the_object_that_a_rollout_names_makes_its_pods() -> None:
 
     assert not obj.is_certain
     assert obj.missing == "pods of the object that spec.workloadRef names"
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "spec"),
+    [
+        pytest.param(
+            "argoproj.io/v1alpha1",
+            "Rollout",
+            {"replicas": 2, "template": TEMPLATE},
+            id="one template",
+        ),
+        pytest.param(
+            "ray.io/v1",
+            "RayJob",
+            {
+                "rayClusterSpec": {
+                    "headGroupSpec": {"template": TEMPLATE},
+                    "workerGroupSpecs": [workers(3)],
+                }
+            },
+            id="several templates and a note",
+        ),
+        pytest.param(
+            "batch.volcano.sh/v1alpha1",
+            "Job",
+            {"minAvailable": 2, "tasks": [{"replicas": 3, "template": TEMPLATE}]},
+            id="a gang",
+        ),
+    ],
+)
+def test_a_manifest_that_was_written_makes_the_same_pods(
+    api_version: str, kind: str, spec: Any
+) -> None:
+    obj = make(api_version, kind, spec)
+
+    written = decode_object(to_dict(obj))
+
+    assert to_dict(written) == to_dict(obj)
+    assert run(written, gates=GATES).to_dict()["pods"] == run(obj, gates=GATES).to_dict()["pods"]
+    assert run(written, gates=GATES).remarks == run(obj, gates=GATES).remarks

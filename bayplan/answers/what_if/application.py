@@ -73,7 +73,7 @@ class Apply(ClusterChange):
             stage.notes.append(f"{obj} {UNCHANGED_CUSTOM}")
             return
         there = stage.cluster.get(obj.kind, obj.namespace, obj.name)
-        if isinstance(obj, Rolled):
+        if isinstance(obj, Rolled) and obj.name:
             rollouts.follow(obj)
         if there is None:
             stage.add((obj,))
