@@ -148,6 +148,8 @@ class Canonical:
         assert item is not None
         if item.name == "quantity":
             return lambda value: _amounts(value) or None
+        if kind.form == "map" and item.name == "string":
+            return lambda value: _texts(value) or None
         if not _has_struct(item):
             return lambda value: value or None
 
@@ -194,6 +196,13 @@ def _number(value: Any) -> Any:
     """A number as Go writes it: one that is whole without a point."""
     is_whole = isinstance(value, float) and abs(value) < _LONG and value.is_integer()
     return int(value) if is_whole else value
+
+
+def _texts(value: Any) -> Any:
+    """Texts by name; null is the empty one."""
+    if not isinstance(value, dict) or None not in value.values():
+        return value
+    return {name: "" if text is None else text for name, text in value.items()}
 
 
 def _amounts(value: Any) -> Any:

@@ -263,13 +263,25 @@ def _convert(kind: Kind, tree: Any) -> Any:
         return msgspec.convert(without_nulls(tree), kind.wire)
 
 
-def without_nulls(tree: Any) -> Any:
-    """The tree without null entries, which Kubernetes treats as absent."""
+def without_nulls(tree: Any, field: str = "") -> Any:
+    """The tree of a field without nulls: those of objects are absent, those of maps the zero values of their types."""
     if isinstance(tree, Mapping):
-        return {key: without_nulls(value) for key, value in tree.items() if value is not None}
+        zero = _ZEROS.get(field)
+        return {
+            key: zero if value is None else without_nulls(value, key)
+            for key, value in tree.items()
+            if value is not None or zero is not None
+        }
     if isinstance(tree, list | tuple):
         return [without_nulls(value) for value in tree]
     return tree
+
+
+_ZEROS = {
+    **dict.fromkeys(("labels", "annotations", "nodeSelector", "matchLabels"), ""),
+    **dict.fromkeys(("requests", "limits"), "0"),
+}
+"""Entries of maps that are null, by the field."""
 
 
 def _find_kind(head: _Head) -> Kind | None:

@@ -115,7 +115,7 @@ class ObjectRegistry:
         """Store a new object, with all server-side fields."""
         now = self.now()
         server_fields.begin(resource, tree, namespace, now)
-        is_pod = resource.storage == "pods"
+        is_pod, has_labels = resource.storage == "pods", bool(tree["metadata"].get("labels"))
         sent = msgspec.json.encode(tree.get("spec")) if is_pod else b""
         known = self._admitting.checked(sent) if is_pod else None
         if known is not None:
@@ -147,7 +147,7 @@ class ObjectRegistry:
         refusal = self.quotas.refusal(resource, namespace, tree)
         if refusal:
             raise forbidden(resource, name, refusal)
-        server_fields.complete(resource, tree, now)
+        server_fields.complete(resource, tree, now, has_labels)
         if resource.storage == "services":
             others = (record.decode() for record in self.store.list("services"))
             server_fields.allocate(tree, others)

@@ -85,8 +85,8 @@ def begin(resource: ApiResource, tree: Tree, namespace: str, now: str) -> None:
         metadata["finalizers"] = [*(metadata.get("finalizers") or ()), finalizer]
 
 
-def complete(resource: ApiResource, tree: Tree, now: str) -> None:
-    """Set the derived fields of a new object."""
+def complete(resource: ApiResource, tree: Tree, now: str, has_labels: bool) -> None:
+    """Set the derived fields of a new object; `has_labels` if it came with labels."""
     match resource.storage:
         case "pods":
             pods.note_gates(tree, now)
@@ -96,7 +96,7 @@ def complete(resource: ApiResource, tree: Tree, now: str) -> None:
         case "services":
             tree.setdefault("status", {"loadBalancer": {}})
         case "jobs.batch":
-            _select_own_pods(tree)
+            _select_own_pods(tree, has_labels)
         case "daemonsets.apps":
             _count_templates(tree)
         case "persistentvolumes":
@@ -105,15 +105,16 @@ def complete(resource: ApiResource, tree: Tree, now: str) -> None:
             tree.setdefault("status", {})
 
 
-def _select_own_pods(tree: Tree) -> None:
-    """Set the selector of a job by its uid, unless it has one."""
+def _select_own_pods(tree: Tree, has_labels: bool) -> None:
+    """Set the selector of a job by its uid, unless it has one; a job without labels has those of its template."""
     spec, metadata = child(tree, "spec"), tree["metadata"]
     if spec.get("manualSelector"):
         return
     labels = jobs.controller_labels(metadata["uid"], metadata["name"])
-    metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
     template = child(child(spec, "template"), "metadata")
     template["labels"] = {**(template.get("labels") or {}), **labels}
+    if not has_labels:
+        metadata["labels"] = dict(template["labels"])
     key = f"{jobs.PREFIX}controller-uid"
     spec["selector"] = {"matchLabels": {key: labels[key]}}
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from bayplan.api.node import Node
+from bayplan.api.pod import Pod
 from bayplan.api.wire.decode import UnknownObject, decode, decode_object, iter_objects
 from bayplan.api.workloads import Service
 from bayplan.errors import DecodeError
@@ -342,3 +344,21 @@ def test_a_version_that_does_not_exist_is_refused() -> None:
 
     with pytest.raises(DecodeError, match=r"apiVersion: expected scheduling.k8s.io/v1alpha2; got"):
         decode_object(tree)
+
+
+def test_null_in_a_map_is_the_zero_value_of_its_type() -> None:
+    container = {"name": "c", "resources": {"requests": {"cpu": None}, "limits": {"cpu": "2"}}}
+    spec = {"nodeSelector": {"role": None}, "affinity": None, "containers": [container]}
+    head = {"apiVersion": "v1", "kind": "Pod"}
+
+    pod = decode_object({**head, "metadata": {"name": "p", "labels": {"a": None}}, "spec": spec})
+    node = decode_object(
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {"role": None}}}
+    )
+
+    assert isinstance(pod, Pod)
+    assert isinstance(node, Node)
+    assert pod.labels == {"a": ""}
+    assert pod.spec.node_selector == {"role": ""}
+    assert pod.requests.get("cpu", 0) == 0, "not the limit"
+    assert node.labels == {"role": ""}

@@ -1,0 +1,60 @@
+"""Server fields: labels and selectors of jobs, and maps with null, as kube-apiserver stores them."""
+
+from typing import Any
+
+import pytest
+
+from tests.rig.api_server import api_server
+
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+OWN = {
+    f"{prefix}{name}"
+    for prefix in ("", "batch.kubernetes.io/")
+    for name in ("controller-uid", "job-name")
+}
+
+
+def job(own: dict[str, str] | None, template: dict[str, str] | None) -> dict[str, Any]:
+    spec = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j"} | ({} if own is None else {"labels": own}),
+        "spec": {"template": {"metadata": {"labels": template}, "spec": spec}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("own", "template", "expected"),
+    [
+        pytest.param(None, None, OWN, id="no labels"),
+        pytest.param(None, {"a": "b"}, {"a", *OWN}, id="labels of the template"),
+        pytest.param({}, {"a": "b"}, {"a", *OWN}, id="an empty map"),
+        pytest.param({"a": "b"}, None, {"a"}, id="labels of its own"),
+        pytest.param({"a": "b"}, {"a": "b"}, {"a"}, id="the same in both"),
+    ],
+)
+def test_a_job_has_labels_of_its_template_only_without_its_own(
+    own: dict[str, str] | None, template: dict[str, str] | None, expected: set[str]
+) -> None:
+    with api_server() as server:
+        made = server.request("POST", JOBS, job(own, template)).tree
+
+    assert set(made["metadata"]["labels"]) == expected
+    assert set(made["spec"]["template"]["metadata"]["labels"]) == {*(template or ()), *OWN}
+
+
+def test_null_in_a_map_of_texts_is_the_empty_text() -> None:
+    tree = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "c", "labels": {"role": None}},
+        "data": {"a": None, "b": "c"},
+    }
+
+    with api_server() as server:
+        made = server.request("POST", CONFIG_MAPS, tree).tree
+
+    assert made["metadata"]["labels"] == {"role": ""}
+    assert made["data"] == {"a": "", "b": "c"}
