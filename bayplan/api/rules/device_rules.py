@@ -7,11 +7,13 @@ decoded.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from ..cel.device_expressions import MISSING, CelError, compile_expression
 from ..cel.object_rules import shown_fault
 from ..text.name_faults import dns_label_faults, subdomain_faults
-from .field_causes import Part
+from .field_causes import Cause, Part, forbidden_field
 
 MAX_REQUESTS = 32
 _PLACE = re.compile(r"<input>:(?P<line>\d+):(?P<column>\d+): (?P<fault>.*)", re.DOTALL)
@@ -70,3 +72,24 @@ def _expression_faults(text: str) -> tuple[str, ...]:
         offset = sum(len(one) + 1 for one in before) + int(place["column"]) - 1
         return (f"compilation failed: {shown_fault(text, offset, place['fault'])}",)
     return ()
+
+
+ADMIN_LABEL = "resource.kubernetes.io/admin-access"
+_ADMIN_FAULT = (
+    f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace"
+)
+
+
+def admin_access_causes(
+    claim: Mapping[str, Any], namespace_labels: Mapping[str, str]
+) -> list[Cause]:
+    """Requests for admin access of a claim, or of the claims of a template, where its namespace does not allow it."""
+    if namespace_labels.get(ADMIN_LABEL) == "true":
+        return []
+    spec = claim.get("spec") or {}
+    devices = (spec.get("spec") or spec).get("devices") or {}
+    return [
+        forbidden_field(f"spec.devices.requests[{i}].adminAccess", _ADMIN_FAULT)
+        for i, request in enumerate(devices.get("requests") or ())
+        if (request.get("exactly") or {}).get("adminAccess")
+    ]

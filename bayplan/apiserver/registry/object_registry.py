@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ...api.rules.device_rules import admin_access_causes
 from ...api.rules.field_causes import Cause
 from ...api.rules.field_defaults import apply_defaults, canonical_status, complete, strip_metadata
 from ...api.rules.object_validation import create_causes, status_causes, update_causes
@@ -54,6 +55,7 @@ MADE_BY_PUT = frozenset(
 )
 RESOURCE_VERSION = "metadata.resourceVersion"
 _PROPAGATION = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND], "Background": []}
+_CLAIMS = frozenset({"resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"})
 _NAMESPACES = BY_STORAGE["namespaces"]
 
 
@@ -133,6 +135,7 @@ class ObjectRegistry:
             *(event_causes(tree) if resource.stored_as == "events" else ()),
             *self.groups.causes(resource, tree),
             *self.definitions.causes(resource, tree),
+            *(self._admin_causes(namespace, tree) if resource.storage in _CLAIMS else ()),
         ]
         if causes:
             raise invalid(resource, name, causes)
@@ -197,6 +200,10 @@ class ObjectRegistry:
                 "metadata.namespace",
             )
             raise forbidden(resource, name, problem, [cause])
+
+    def _admin_causes(self, namespace: str, claim: Tree) -> list[Cause]:
+        record = self.store.get("namespaces", ("", namespace))
+        return admin_access_causes(claim, (record.labels if record is not None else None) or {})
 
     # Changing
 

@@ -58,3 +58,42 @@ def test_null_in_a_map_of_texts_is_the_empty_text() -> None:
 
     assert made["metadata"]["labels"] == {"role": ""}
     assert made["data"] == {"a": "", "b": "c"}
+
+
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/{}/{}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "plural"),
+    [
+        pytest.param("ResourceClaim", "resourceclaims", id="a claim"),
+        pytest.param("ResourceClaimTemplate", "resourceclaimtemplates", id="a template"),
+    ],
+)
+def test_admin_access_needs_a_label_of_the_namespace(kind: str, plural: str) -> None:
+    exactly = {"deviceClassName": "x", "adminAccess": True}
+    requests = [
+        {"name": "a", "exactly": {"deviceClassName": "x"}},
+        {"name": "b", "exactly": exactly},
+    ]
+    spec: dict[str, Any] = {"devices": {"requests": requests}}
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": "c"},
+        "spec": spec if kind == "ResourceClaim" else {"spec": spec},
+    }
+    admin = {"name": "admin", "labels": {"resource.kubernetes.io/admin-access": "true"}}
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": admin}
+
+    with api_server() as server:
+        server.request("POST", "/api/v1/namespaces", space)
+        refused = server.request("POST", CLAIMS.format("default", plural), claim)
+        allowed = server.request("POST", CLAIMS.format("admin", plural), claim)
+
+    assert refused.tree["message"] == (
+        f'{kind}.resource.k8s.io "c" is invalid: spec.devices.requests[1].adminAccess: Forbidden: '
+        "admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on "
+        "the containing namespace"
+    )
+    assert allowed.status == 201
