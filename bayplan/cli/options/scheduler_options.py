@@ -342,10 +342,20 @@ def warn(remarks: Sequence[str], strict: bool) -> None:
 SHARED = {parameter.name: parameter for parameter in parameters_of(QuestionOptions)}
 
 
+_TAKEN_ELSEWHERE = {
+    "KubeSchedulerConfiguration.kubescheduler.config.k8s.io": "--config takes it",
+    "NodePool.karpenter.sh": "--pools of plan and simulate takes it",
+    "Template.template.openshift.io": "oc process -f FILE prints its objects",
+}
+
+
 def _note_unused(unused: Mapping[str, int]) -> None:
     """Say on standard error which objects were not used."""
     from ...api.custom_workloads import is_custom_group
 
+    for kind in _TAKEN_ELSEWHERE.keys() & unused:
+        note(f"{kind.partition('.')[0]} is not used among manifests: {_TAKEN_ELSEWHERE[kind]}")
+    unused = {kind: n for kind, n in unused.items() if kind not in _TAKEN_ELSEWHERE}
     custom = {kind: n for kind, n in unused.items() if is_custom_group(kind.partition(".")[2])}
     others = {kind: n for kind, n in unused.items() if kind not in custom}
     if others:

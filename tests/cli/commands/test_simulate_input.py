@@ -40,6 +40,36 @@ def test_kinds_without_use_are_named_on_standard_error(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("api_version", "kind", "expected"),
+    [
+        pytest.param(
+            "kubescheduler.config.k8s.io/v1",
+            "KubeSchedulerConfiguration",
+            "--config takes it",
+            id="a configuration",
+        ),
+        pytest.param(
+            "karpenter.sh/v1", "NodePool", "--pools of plan and simulate takes it", id="a pool"
+        ),
+        pytest.param(
+            "template.openshift.io/v1",
+            "Template",
+            "oc process -f FILE prints its objects",
+            id="a template",
+        ),
+    ],
+)
+def test_files_for_another_option_are_named_with_it(
+    folder: Path, api_version: str, kind: str, expected: str
+) -> None:
+    other = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "c"}}
+
+    _, err = simulate("-f", write("all.yaml", NODE, other, pod_tree("a", "1")), "-o", "name")
+
+    assert err == f"note: {kind} is not used among manifests: {expected}\n"
+
+
+@pytest.mark.parametrize(
     ("count", "note"),
     [
         (1, "1 object of a custom kind is not simulated, nor pods of its controller: 1 "),
