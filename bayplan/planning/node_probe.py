@@ -146,7 +146,10 @@ def probe_workload(
     if not pods and needs_pods:
         raise InputError("expected pods that wait for a node; got none")
     _add_claims(empty, census)
+    notes += (f"refused: {refusal}" for refusal in census.refusals)
     probe = _judge(empty, pods, spots, notes)
+    told = {reason.partition(";")[0] for one in probe.unplaceable for reason in one.reasons}
+    probe.notes += (text for text in census.remarks if text.partition(";")[0] not in told)
     options = without_replaceable(probe.options, needed)
     left_out = len(probe.options) - len(options)
     if left_out:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from ..api.custom_workloads import CustomWorkload
 from ..api.devices import ResourceSlice
 from ..api.node import Node
 from ..api.pod import Pod
@@ -41,7 +42,7 @@ class PlanInput:
         return [
             obj
             for obj in self.workload
-            if not isinstance(obj, Pod)
+            if not isinstance(obj, Pod | CustomWorkload)
             and (obj.kind not in WORKLOAD_KINDS or obj.kind == "DaemonSet")
         ]
 

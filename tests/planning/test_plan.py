@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from bayplan.api.node import ZONE
 from bayplan.api.wire.decode import decode_object
+from bayplan.api.wire.encode import to_dict
 from bayplan.config import default_config, parse_config
 from bayplan.config.plugin_args import (
     MOST_ALLOCATED,
@@ -66,6 +67,11 @@ def make_deployment(name: str, replicas: int, cpu: str, memory: str = "1Gi", **s
     )
 
 
+def make_like_deployment(kind: str, api_version: str, replicas: int) -> Any:
+    tree = to_dict(make_deployment("r", replicas, "1"))
+    return decode_object({**tree, "apiVersion": api_version, "kind": kind})
+
+
 def make_daemon(cpu: str) -> Any:
     container = {"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "100Mi"}}}
     template = {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [container]}}
@@ -115,6 +121,37 @@ def test_a_type_without_room_for_its_daemons_is_not_used() -> None:
 
     assert counts(found) == {"large": 1}
     assert found.notices == ["p: small is not used: no room for daemon d"]
+
+
+def test_pods_that_a_quota_refuses_and_custom_workloads_are_named() -> None:
+    quota = decode_object(
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "q"},
+            "spec": {"hard": {"pods": "3"}},
+        }
+    )
+    rollout = make_like_deployment("Rollout", "argoproj.io/v1alpha1", 1)
+
+    found = plan(quota, make_deployment("a", 4, "1"), rollout)
+
+    *refused, stand_in = found.notices
+    starts = (
+        "refused: 1 pod of deployment default/a: ",
+        "refused: 1 pod of replicaset default/r: ",
+    )
+    assert len(refused) == 2
+    assert all(map(str.startswith, refused, starts))
+    assert stand_in == "Rollout.argoproj.io default/r: 1 pod, made by a ReplicaSet in its place"
+
+
+def test_the_plan_for_a_custom_workload_is_that_for_a_replica_set() -> None:
+    custom = plan(make_like_deployment("Rollout", "argoproj.io/v1alpha1", 8))
+    built_in = plan(make_like_deployment("ReplicaSet", "apps/v1", 8))
+
+    assert counts(custom) == counts(built_in) == {"large": 1}
+    assert custom.bound == built_in.bound
 
 
 def test_anti_affinity_needs_a_node_each() -> None:
