@@ -84,14 +84,24 @@ def _objects_in(paths: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
         except YamlError as error:
             raise InputError(f"{source.name}: {error}") from None
         for number, tree in enumerate(trees, start=1):
-            place = f"{source.name}: document {number}"
-            items = tree.get("items") if isinstance(tree, dict) else None
-            for i, item in enumerate(items if isinstance(items, list) else [tree]):
-                if item is None:
-                    continue
-                if not isinstance(item, dict):
-                    raise InputError(f"{place}: expected an object")
-                yield f"{place}: items[{i}]" if isinstance(items, list) else place, item
+            yield from _items_of(tree, f"{source.name}: document {number}")
+
+
+def _items_of(tree: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """An object, or those of a list, which have its kind and version if they have none."""
+    if tree is None:
+        return
+    if not isinstance(tree, dict):
+        raise InputError(f"{place}: expected an object")
+    items = tree.get("items")
+    if not isinstance(items, list):
+        yield place, tree
+        return
+    kind = str(tree.get("kind") or "").removesuffix("List")
+    head = {"apiVersion": tree.get("apiVersion"), "kind": kind} if kind else {}
+    for i, item in enumerate(items):
+        whole = {**head, **item} if isinstance(item, dict) else item
+        yield from _items_of(whole, f"{place}: items[{i}]")
 
 
 def _trees_in(source: Source) -> list[Any]:

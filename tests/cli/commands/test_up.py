@@ -134,3 +134,19 @@ def test_rbac_needs_users() -> None:
 
     with pytest.raises(InputError, match="--authorization: expected allow with --http"):
         make_server(options, None, {}, UpManifests())
+
+
+def test_items_of_lists_have_the_kind_of_their_list(tmp_path: Path) -> None:
+    node, claim = {"metadata": {"name": "n"}}, {"metadata": {"name": "c"}, "kind": "Node"}
+    nodes = {"apiVersion": "v1", "kind": "NodeList", "items": [node, claim, None]}
+    path = tmp_path / "all.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [nodes, POD]}))
+
+    found = read_manifests([path]).objects
+
+    assert [(tree["apiVersion"], tree["kind"], tree["metadata"]["name"]) for _, tree in found] == [
+        ("v1", "Node", "n"),
+        ("v1", "Node", "c"),
+        ("v1", "Pod", "a"),
+    ]
+    assert found[1][0].endswith("all.json: document 1: items[0]: items[1]")
