@@ -260,3 +260,17 @@ def test_one_long_object_in_json_is_read_and_checked(tmp_path: Path) -> None:
     file.write_text(json.dumps(changed(POD, "metadata.annotations", {"note": "x" * 100_000})))
 
     assert [pod.name for pod in read_manifests([file]).objects] == ["p"]
+
+
+def test_an_object_without_a_namespace_is_named_without_one(tmp_path: Path) -> None:
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "b"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"},
+        "subjects": [{"kind": "ServiceAccount", "name": "s"}],
+    }
+
+    (remark,) = remarks(tmp_path, binding)
+
+    assert remark.startswith("document 1: items[0]: clusterrolebinding b: ClusterRoleBinding.rbac")

@@ -368,13 +368,26 @@ def _malformed(error: msgspec.DecodeError | UnicodeDecodeError) -> DecodeError:
     return DecodeError("", f"expected JSON; got malformed text: {fault}")
 
 
+_OTHER_CLUSTER_KINDS = frozenset(
+    {
+        *("ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "APIService"),
+        *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "IngressClass"),
+        *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ClusterTrustBundle"),
+        *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "VolumeAttributesClass"),
+        *("CertificateSigningRequest", "FlowSchema", "PriorityLevelConfiguration", "ServiceCIDR"),
+        *("IPAddress", "StorageVersion", "StorageVersionMigration"),
+    }
+)
+"""Built-in kinds without a namespace that are not read."""
+
+
 def label_of(tree: Any, kind_name: str) -> str:
     """`pod default/web-1`: the name of an object in messages."""
     head, kind = _head_of(tree), KINDS.get(kind_name)
     name = head.metadata.name
     if not name:
         return kind_name.lower()
-    is_namespaced = kind is None or kind.is_namespaced
+    is_namespaced = kind_name not in _OTHER_CLUSTER_KINDS if kind is None else kind.is_namespaced
     place = f"{head.metadata.namespace or 'default'}/" if is_namespaced else ""
     return f"{kind_name.lower()} {place}{name}"
 
