@@ -85,19 +85,27 @@ def _folder(source: str) -> str:
 def template_fault(data: bytes) -> str:
     """Reason why a text that cannot be read may be a template; empty if it has no actions of a template."""
     found = _ACTION.search(data)
-    return _template(data, found) if found else ""
+    if found is None:
+        return ""
+    if _HELM_ACTION.search(data):
+        return _helm_template(data, found)
+    return f"expected manifests; got a template that is not rendered ({_shown(data, found)})"
 
 
 def helm_fault(data: bytes) -> str:
     """Reason why a text that can be read is a template of Helm all the same; empty otherwise."""
     found = _HELM_ACTION.search(data)
-    return _template(data, found) if found else ""
+    return _helm_template(data, found) if found else ""
 
 
-def _template(data: bytes, found: re.Match[bytes]) -> str:
-    line = data[found.start() : found.start() + _SHOWN].split(b"\n")[0].decode(errors="replace")
-    action, end, _ = line.partition("}}")
-    shown = action + end
+def _helm_template(data: bytes, found: re.Match[bytes]) -> str:
+    shown = _shown(data, found)
     return (
         f"expected manifests; got a Helm template that is not rendered ({shown}): {_helm('CHART')}"
     )
+
+
+def _shown(data: bytes, found: re.Match[bytes]) -> str:
+    line = data[found.start() : found.start() + _SHOWN].split(b"\n")[0].decode(errors="replace")
+    action, end, _ = line.partition("}}")
+    return action + end

@@ -24,6 +24,11 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name
         ("values.yaml", "replicaCount: 1\n", "values of a Helm chart"),
         ("a.yaml", "{{- if .Values.a }}\n" + POD + "{{- end }}\n", "helm template"),
         ("a.yaml", POD.replace("image: i", 'image: "{{ .Values.i }}"'), "helm template"),
+        (
+            "a.yaml",
+            "{{$n := .Name}}\n" + POD,
+            "got a template that is not rendered ({{$n := .Name}})",
+        ),
         ("a.yaml", POD.replace("name: a", "name: {{ .Release.Name }}"), "helm template"),
         (
             "a.yaml",
