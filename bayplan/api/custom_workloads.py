@@ -18,6 +18,7 @@ from .meta import EMPTY_META, KubeObject, ObjectMeta, Wire
 from .rules.object_faults import spec_problems
 from .selectors import LabelSelector
 from .wire.kinds import group_of
+from .wire.nulls import without_nulls
 from .wire.served_versions import BUILT_IN_GROUPS
 from .workload_kinds import (
     PodSet,
@@ -179,7 +180,7 @@ def _shapes(pods: PodSet, tree: Mapping[str, Any], kind: str) -> Iterator[PodSha
 def _template(shape: PodShape) -> PodTemplateSpec:
     if not _is_template(shape.template):
         raise ValueError(f"{shape.role}: expected a template of a pod with containers; got none")
-    template = msgspec.convert(_without_nulls(shape.template), PodTemplateSpec)
+    template = msgspec.convert(without_nulls(shape.template), PodTemplateSpec)
     for path, fault in spec_problems(template.full_spec, "spec"):
         raise ValueError(f"{shape.role}: {path}: {fault}")
     return template
@@ -233,11 +234,11 @@ def _made(manifest_api_version: str, manifest: str) -> type[CustomWorkload]:
 
 def _spec(spec: Mapping[str, Any]) -> CustomWorkloadSpec:
     """The parts that pods are made of; ValueError or ValidationError if they cannot be read."""
-    template = msgspec.convert(_without_nulls(spec["template"]), PodTemplateSpec)
+    template = msgspec.convert(without_nulls(spec["template"]), PodTemplateSpec)
     for path, fault in spec_problems(template.full_spec, "spec"):
         raise ValueError(f"{path}: {fault}")
     try:
-        selector = msgspec.convert(_without_nulls(spec.get("selector")), LabelSelector | None)
+        selector = msgspec.convert(without_nulls(spec.get("selector")), LabelSelector | None)
     except msgspec.ValidationError:
         selector = None  # another kind of selector: the pods are found by their owner
     return CustomWorkloadSpec(
@@ -262,9 +263,3 @@ def _templates(value: Any, path: str, depth: int) -> Iterator[str]:
     elif depth and isinstance(value, list):
         for i, part in enumerate(value):
             yield from _templates(part, f"{path}[{i}]", depth - 1)
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
-    return [_without_nulls(part) for part in value] if isinstance(value, list) else value

@@ -16,8 +16,9 @@ from ..api.meta import KubeObject
 from ..api.pod import Pod
 from ..api.rules.creation import WrongTypeError, creation_causes, name_causes, refusal_text
 from ..api.rules.field_causes import Cause
-from ..api.wire.decode import label_of, without_nulls
+from ..api.wire.decode import label_of
 from ..api.wire.kinds import KINDS
+from ..api.wire.nulls import without_nulls
 from ..api.workloads import pod_template
 from .field_check import HEADS, ITEMS, WALKED_UP_TO, ObjectPlace, objects_within, timeline_parts
 from .timeline import KIND as TIMELINE

@@ -16,7 +16,7 @@ import msgspec
 from ..api.pod import Pod
 from ..api.schema.strategic import PatchError, applied
 from ..api.schema.unknown import schema_type
-from ..api.wire.decode import without_nulls
+from ..api.wire.nulls import REMOVED, without_nulls
 from ..api.wire.placement_fields import APPLIED_TEMPLATE, LAST_APPLIED, template_digest
 from ..api.wire.sourced import Documents
 from ..api.wire.whole import apply_patch, merge_difference, whole
@@ -87,7 +87,7 @@ def patch_of(
     Lists are merged by their keys, and fields that the last applied manifest had and `given` has not are removed.
     Without a document values that are defaults do not count as given.
     """
-    tree = without_nulls(document) if document is not None else whole(given)
+    tree = without_nulls(document, REMOVED) if document is not None else whole(given)
     tree["metadata"] = _without(tree["metadata"], IDENTITY)
     tree.pop("status", None)
     current, last = whole(there), _last_applied(there)
@@ -117,7 +117,7 @@ def _last_applied(there: ClusterObject) -> Tree | None:
         raise InputError(f"{there.kind} {there.key}: {LAST_APPLIED}: {error}") from None
     if not isinstance(found, dict):
         raise InputError(f"{there.kind} {there.key}: {LAST_APPLIED}: expected an object")
-    last: Tree = without_nulls(found)
+    last: Tree = without_nulls(found, REMOVED)
     metadata = last.get("metadata")
     last["metadata"] = _without(metadata if isinstance(metadata, dict) else {}, IDENTITY)
     return _without(last, ("status",))

@@ -226,6 +226,13 @@ def test_first_pods_of_a_workflow(template: Any, count: int) -> None:
     assert report.remarks[0].startswith(f"Workflow.argoproj.io n/w: {count} pod")
 
 
+def test_null_in_the_node_selector_of_a_template_is_the_empty_text() -> None:
+    template = {"spec": {**POD, "nodeSelector": {"role": None}, "affinity": None}}
+    spec = {"replicas": 1, "template": template}
+
+    assert run(make("argoproj.io/v1alpha1", "Rollout", spec)).placed == []
+
+
 def test_init_containers_of_a_workflow_count() -> None:
     init = {"name": "i", "image": "i", "resources": {"requests": {"cpu": "9"}}}
     templates = [{**WORK, "initContainers": [init]}]

@@ -15,6 +15,7 @@ from ..custom import find_custom_kind
 from ..custom_workloads import CustomWorkload, is_custom_group, read_custom_workload
 from ..meta import Wire
 from .kinds import KINDS, FieldError, Kind, NodeWire, group_of
+from .nulls import without_nulls
 from .pod_text import PodText
 from .served_versions import version_fault
 from .sourced import is_keeping_sources, with_source
@@ -261,27 +262,6 @@ def _convert(kind: Kind, tree: Any) -> Any:
         return msgspec.convert(tree, kind.wire)
     except msgspec.ValidationError:
         return msgspec.convert(without_nulls(tree), kind.wire)
-
-
-def without_nulls(tree: Any, field: str = "") -> Any:
-    """The tree of a field without nulls: those of objects are absent, those of maps the zero values of their types."""
-    if isinstance(tree, Mapping):
-        zero = _ZEROS.get(field)
-        return {
-            key: zero if value is None else without_nulls(value, key)
-            for key, value in tree.items()
-            if value is not None or zero is not None
-        }
-    if isinstance(tree, list | tuple):
-        return [without_nulls(value) for value in tree]
-    return tree
-
-
-_ZEROS = {
-    **dict.fromkeys(("labels", "annotations", "nodeSelector", "matchLabels"), ""),
-    **dict.fromkeys(("requests", "limits"), "0"),
-}
-"""Entries of maps that are null, by the field."""
 
 
 def _find_kind(head: _Head) -> Kind | None:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..pod import Pod
-from .decode import build_from_tree, without_nulls
+from .decode import build_from_tree
 from .kinds import FieldError, Kind
+from .nulls import without_nulls
 
 MAX_FAULTS = 16
 """An object with more faults than this is not read."""

@@ -28,8 +28,9 @@ from ..storage import (
     SELECTED_NODE,
 )
 from ..workloads import pod_template
-from .decode import decode_object, without_nulls
+from .decode import decode_object
 from .encode import to_dict
+from .nulls import without_nulls
 
 Tree = dict[str, Any]
 

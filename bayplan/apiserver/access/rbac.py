@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ...api.selectors import LabelSelector
-from ...api.wire.decode import without_nulls
+from ...api.wire.nulls import without_nulls
 from ..store import RecordChange, Store
 from .authorizer import (
     EVERY_PATH,

@@ -16,8 +16,8 @@ from ...api.pod_spec import PodSpec
 from ...api.pod_status import EMPTY_STATUS
 from ...api.rules.field_causes import Cause
 from ...api.storage import PersistentVolumeClaim
-from ...api.wire.decode import without_nulls
 from ...api.wire.kinds import KINDS, FieldError, Kind
+from ...api.wire.nulls import without_nulls
 from ...api.wire.pod_text import assemble_pod
 from ...api.wire.whole import carry_over
 from ...api.workloads import Namespace

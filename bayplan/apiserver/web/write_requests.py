@@ -11,7 +11,7 @@ from ...api.rules.field_warnings import WARNED, field_warnings
 from ...api.schema import FIELDS
 from ...api.schema.input_check import WrongTypeError, unknown_fields
 from ...api.schema.strategic import PatchError, strategic_merge
-from ...api.wire.decode import without_nulls
+from ...api.wire.nulls import without_nulls
 from ...api.wire.whole import merge_patch
 from ..access import ClusterUser
 from ..access.access_reviews import AccessReviews

@@ -1,0 +1,28 @@
+"""Nulls: the meaning of null in a manifest, as Go reads it into the types of Kubernetes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+ZEROS: Mapping[str, str] = {
+    **dict.fromkeys(("labels", "annotations", "nodeSelector", "matchLabels"), ""),
+    **dict.fromkeys(("requests", "limits"), "0"),
+}
+"""Values of null in maps, by the field."""
+REMOVED: Mapping[str, str] = {}
+"""In a manifest that is applied to an existing object, null removes entries of maps, too."""
+
+
+def without_nulls(tree: Any, zeros: Mapping[str, str] = ZEROS, field: str = "") -> Any:
+    """The tree of a field without nulls: those of objects are absent, those of maps the zero values of their types."""
+    if isinstance(tree, Mapping):
+        zero = zeros.get(field)
+        return {
+            key: zero if value is None else without_nulls(value, zeros, key)
+            for key, value in tree.items()
+            if value is not None or zero is not None
+        }
+    if isinstance(tree, list | tuple):
+        return [without_nulls(value, zeros) for value in tree]
+    return tree
