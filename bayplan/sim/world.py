@@ -65,6 +65,7 @@ from ..manifests.timeline import (
     WorkloadScale,
     created_at,
 )
+from .absent_replica_sets import absence_note, absent_replica_sets
 from .agenda import Agenda, start_time
 from .cron_runs import CronRuns
 from .input_checks import check_times, joined, refuse_immutable, refuse_no_nodes
@@ -132,7 +133,10 @@ class World:
         present, later, timelines = self._sort(objects)
         if has_stand_ins:
             present = self._with_stand_ins(present)
-        self._load(present)
+        absent = [] if is_recorded else absent_replica_sets(present)
+        if absent:
+            self.remarks.append(absence_note(absent))
+        self._load([*present, *absent] if absent else present)
         for obj in later:
             self._expect(TimelineEvent(created_at(obj), add=(obj,)), obj, "")
         for timeline in timelines:
