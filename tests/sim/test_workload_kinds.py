@@ -401,7 +401,7 @@ def test_a_manifest_that_was_written_makes_the_same_pods(
 ) -> None:
     obj = make(api_version, kind, spec)
 
-    written = decode_object(to_dict(obj))
+    written: Any = decode_object(to_dict(obj))
 
     assert to_dict(written) == to_dict(obj)
     assert run(written, gates=GATES).to_dict()["pods"] == run(obj, gates=GATES).to_dict()["pods"]
