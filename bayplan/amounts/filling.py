@@ -1,4 +1,7 @@
-"""Filling: pods put on rows one after another, in a copy of the amounts, without trying them in full."""
+"""Filling: pods put on rows one after another, in a copy of the amounts, without trying them in full.
+
+The compiled kernel does so (`_filling.pxi`); without it the pods are tried in full.
+"""
 
 from __future__ import annotations
 
@@ -49,12 +52,19 @@ class Fillings(NamedTuple):
 
     @classmethod
     def of(cls, each: Iterable[Filling | None]) -> Fillings | None:
-        """Fillings of pods given one by one; None if more than rules on amounts decides about one of them."""
+        """Fillings of pods given one by one; None if more than rules on amounts decides about one of them, or the
+        kernel cannot apply these.
+        """
+        compiled = kernel.compiled
+        if compiled is None:
+            return None
         kinds: dict[RowJudge, int] = {}
         found: list[Filling] = []
         classes: list[int] = []
         for filling in each:
             if filling is None or not filling.is_ranked:
+                return None
+            if not isinstance(filling.judge, compiled.CompiledJudge):
                 return None
             if filling.judge not in kinds:
                 kinds[filling.judge] = len(found)
@@ -62,6 +72,8 @@ class Fillings(NamedTuple):
             elif not _use_the_same(found[kinds[filling.judge]].pod, filling.pod):
                 return None  # pods that are judged alike and use different amounts
             classes.append(kinds[filling.judge])
+        if len(found) > compiled.MOST_KINDS:
+            return None
         return cls(found, np.array(classes, dtype=np.int64))
 
 
@@ -94,37 +106,5 @@ def fill(
     uses = [shares_of(copy, kind.pod) for kind in kinds]  # may add columns, so judges come after
     judges = [make_judge(copy, kind.rules) for kind in kinds]
     values, bases = [kind.values for kind in kinds], [kind.base for kind in kinds]
-    compiled = kernel.compiled
-    if (
-        compiled is not None
-        and len(kinds) <= compiled.MOST_KINDS
-        and all(isinstance(judge, compiled.CompiledJudge) for judge in judges)
-    ):
-        filler = compiled.Filler(judges, values, bases, uses)
-        return Filled(*filler.fill(classes, rows, ends, ranks))
-    found = Filled(*(np.full((len(ends), len(classes)), -1, dtype=np.int64) for _ in range(2)))
-    start = 0
-    for place, end in enumerate(ends.tolist()):
-        totals = [of_kind.copy() for of_kind in values]
-        for pod, number in enumerate(classes.tolist()):
-            of_place = totals[number][rows[start:end]]
-            best = int(of_place.max(initial=-1))
-            if best < 0:
-                continue
-            tied = rows[start:end][of_place == best]
-            row = tied[ranks[tied].argmin()]
-            found.hosts[place, pod], found.values[place, pod] = row, best
-            _use(uses[number], int(row), 1)
-            for judge, of_kind, base in zip(judges, totals, bases, strict=True):
-                judge.judge(of_kind, base, np.array([row]))
-        for number, row in zip(classes.tolist(), found.hosts[place].tolist(), strict=True):
-            if row >= 0:
-                _use(uses[number], row, -1)
-        start = end
-    return found
-
-
-def _use(uses: Sequence[tuple[memoryview, int]], row: int, sign: int) -> None:
-    """Add the amounts of one pod to each column, or take them from it."""
-    for cells, amount in uses:
-        cells[row] += sign * amount
+    filler = kernel.compiled.Filler(judges, values, bases, uses)
+    return Filled(*filler.fill(classes, rows, ends, ranks))

@@ -16,7 +16,7 @@ from time import perf_counter
 import numpy as np
 
 from ..amounts.filling import fill
-from ..amounts.kernel import REFUSED, Best, compiled, group_rows
+from ..amounts.kernel import REFUSED, Best, group_rows
 from ..api.pod import Pod
 from ..engine import Decision
 from ..errors import ExtenderError, InputError
@@ -213,14 +213,14 @@ def fill_in_order(
     """bool [places, order]: whether each pod of `order`, numbers of `pods`, gets a node on the rows of a place.
 
     Of equal nodes a pod gets the one of the lowest rank. None if more than amounts decides about one of the pods, or
-    there are more than the kernel takes, or it is not compiled.
+    the kernel is not compiled.
     """
     profiles = {profile_of(scheduler, pod).name: pod for pod in pods}
-    if compiled is None or len(profiles) != 1:
+    if len(profiles) != 1:
         return None
     scheduler.cache.snapshot.update()
     fillings = scheduler.decider.fillings(profile_of(scheduler, pods[0]), pods)
-    if fillings is None or len(fillings.kinds) > compiled.MOST_KINDS:
+    if fillings is None:
         return None
     ends = np.cumsum([len(rows) for rows in places])
     rows = np.concatenate(places).astype(np.int64)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.amounts import kernel, removing
+from bayplan.amounts import removing
 from bayplan.api.pod import Pod
 from bayplan.cache import Cache
 from bayplan.framework import CycleState, Handle
@@ -184,18 +184,14 @@ INCOMING = st.tuples(
         max_size=10,
     ),
     st.sampled_from([1, 2, 512]),
-    st.booleans(),
 )
 def test_amounts_decide_as_node_by_node(
     rounds: list[tuple[list[tuple[str, int, int, int]], list[tuple[int, int, int]]]],
     rows_at_once: int,
-    is_compiled: bool,
 ) -> None:
     world = World()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(removing, "ROWS_AT_ONCE", rows_at_once)
-        if not is_compiled:
-            patched.setattr(kernel, "compiled", None)
         for steps, pods in rounds:
             for step in steps:
                 world.apply(step)

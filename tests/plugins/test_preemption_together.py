@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.amounts import kernel
 from bayplan.api.pod import Pod
 from bayplan.framework import (
     NODE_OBJECT,
@@ -111,14 +110,12 @@ def preempt(case: tuple[NodeTable, list[Any], dict[str, list[Pod]], Pod], togeth
     )
 
 
-@pytest.mark.parametrize("form", ["compiled", "NumPy"])
 @settings(max_examples=examples(70), deadline=None)
 @given(case=clusters())
 def test_together_and_one_by_one_decide_alike(
-    form: str, case: tuple[NodeTable, list[Any], dict[str, list[Pod]], Pod]
+    case: tuple[NodeTable, list[Any], dict[str, list[Pod]], Pod],
 ) -> None:
-    with patch.object(kernel, "compiled", kernel.compiled if form == "compiled" else None):
-        assert preempt(case, together=True) == preempt(case, together=False)
+    assert preempt(case, together=True) == preempt(case, together=False)
 
 
 class Picky(FilterPlugin):

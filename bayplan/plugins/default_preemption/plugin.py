@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
-from ...amounts import FitRule
+from ...amounts import FitRule, kernel
 from ...api.pod import Pod
 from ...api.pod_groups import GroupPreemptor, PodGroup
 from ...config.plugin_args import DefaultPreemptionArgs
@@ -246,8 +246,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     ) -> tuple[Preemption, Victims | Status | None]:
         """Find the node whose victims matter least; None when there is none, a Status for an error.
 
-        When only amounts decide, the nodes are tried together; otherwise one by one. No more of them are tried than the
-        arguments ask for. Extenders are sent the victims on every candidate, so for them it is one by one.
+        When only amounts decide, the kernel tries the nodes together; otherwise one by one. No more of them are tried
+        than the arguments ask for. Extenders are sent the victims on every candidate, so for them it is one by one.
         """
         table = self.handle.table
         rows = diagnosis.rows_with(Code.Unschedulable)
@@ -272,7 +272,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         rule = None
         if isinstance(one_by_one, UnitByUnit):
             one_by_one.units_of = self._units_of
-        elif extenders is None:
+        elif extenders is None and kernel.compiled is not None:
             rule = filters.demands(state, pod, diagnosis)
         if rule is None:
             if not has_units:
@@ -303,7 +303,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     def _beside_room(
         self, filters: RoomFilters, state: CycleState, pod: Pod, budgets: Budgets
     ) -> BesideRoom | None:
-        beside = filters.beside_room(state, pod)
+        beside = filters.beside_room(state, pod) if kernel.compiled is not None else None
         if beside is None or not beside[0].is_codable:
             return None
         table, (rule, others) = self.handle.table, beside
