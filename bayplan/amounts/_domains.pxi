@@ -136,12 +136,6 @@ cdef class DomainJudge:
         limit.needs_label = needs_label
         self.limits.append(limit)
 
-    def add_apart(self, pods):
-        """No pod."""
-        cdef CompiledLimit limit = CompiledLimit(pods)
-        limit.highest = 0
-        self.limits.append(limit)
-
     def add_together(self, pods, bint may_be_first):
         """A pod by each of `pods`; the first of all needs none if it `may_be_first`."""
         self.together = [CompiledLimit(counts) for counts in pods]
@@ -302,11 +296,3 @@ cdef class DomainJudge:
         for i in range(number):
             points = <int64_t>(100.0 * ((<double>(self.raw[i] - lowest)) / (<double>(highest - lowest))))
             groups.points_of[self.accepted[i]] += points * self.attraction_weight
-
-
-def add_points(GroupTracker groups not None, const int64_t[::1] column, const int64_t[::1] more):
-    """Add to the points of groups what `more` has at the number in the `column` of a row."""
-    cdef Py_ssize_t group
-    for group in range(groups.number):
-        if groups.size_of[group] and groups.points_of[group] != REFUSED:
-            groups.points_of[group] += more[column[groups.sample_of[group]]]

@@ -9,59 +9,6 @@ cdef inline void bounds(const int64_t* column, Py_ssize_t size, int64_t* ends) n
     ends[1] = high
 
 
-cdef inline void add_slots(
-    int64_t* slots, const int64_t* column, int64_t low, int64_t width, Py_ssize_t size
-) noexcept nogil:
-    """Number rows by one more column."""
-    cdef Py_ssize_t row
-    for row in range(size):
-        slots[row] = slots[row] * width + (column[row] - low)
-
-
-def group_rows(const int64_t[::1] values, marks):
-    """`kernel.group_rows`; None when the marks are too many or too far apart for a table of slots."""
-    cdef Py_ssize_t row, size = values.shape[0], slots = 1, number = 0
-    cdef const int64_t[::1] column
-    cdef int64_t ends[2]
-    cdef int64_t slot
-    cdef int32_t known
-    ids = np.zeros(size, dtype=np.int64)
-    cdef int64_t[::1] numbers = ids
-    if size == 0:
-        return ids, ids, ids
-    for mark in marks:
-        if mark.dtype != np.int64 or not mark.flags.c_contiguous:
-            mark = np.ascontiguousarray(mark, dtype=np.int64)
-        column = mark
-        bounds(&column[0], size, ends)
-        if ends[1] - ends[0] >= MOST_SLOTS or ends[1] - ends[0] < 0:
-            return None
-        slots *= ends[1] - ends[0] + 1
-        if slots > MOST_SLOTS:
-            return None
-        add_slots(&numbers[0], &column[0], ends[0], ends[1] - ends[0] + 1, size)
-    table = np.zeros(slots, dtype=np.int32)
-    samples = np.empty(slots if slots < size else size, dtype=np.int64)
-    sizes = np.zeros(len(samples), dtype=np.int64)
-    cdef int32_t[::1] known_of = table
-    cdef int64_t[::1] sample_of = samples
-    cdef int64_t[::1] size_of = sizes
-    for row in range(size):
-        if values[row] < 0:
-            numbers[row] = -1
-            continue
-        slot = numbers[row]
-        known = known_of[slot]
-        if known == 0:
-            sample_of[number] = row
-            number += 1
-            known = <int32_t>number
-            known_of[slot] = known
-        numbers[row] = known - 1
-        size_of[known - 1] += 1
-    return ids, samples[:number], sizes[:number]
-
-
 @cython.final
 cdef class GroupTracker:
     """Groups of rows by their marks, and the highest value of each group, followed as rows change.
@@ -202,6 +149,13 @@ cdef class GroupTracker:
         self.points[: self.number] = REFUSED
         self.points[groups] = points
 
+    def add_points(self, const int64_t[::1] column, const int64_t[::1] more):
+        """Add to the points of groups the entries of `more` at the number in the `column` of their rows."""
+        cdef Py_ssize_t group
+        for group in range(self.number):
+            if self.size_of[group] and self.points_of[group] != REFUSED:
+                self.points_of[group] += more[column[self.sample_of[group]]]
+
     def totals(self):
         """int64 per row: its total; negative where the pod cannot go."""
         cdef Py_ssize_t row
@@ -280,25 +234,3 @@ cdef class GroupTracker:
             n -= self.total(row) == best
             row += 1
         return row
-
-
-def combine(
-    const int64_t[::1] values, const int64_t[::1] ids, const int64_t[::1] points, int64_t[::1] totals
-):
-    """`kernel.combine`, into `totals`."""
-    cdef int64_t best = -1, value
-    cdef Py_ssize_t row, ties = 0, feasible = 0, first = -1
-    for row in range(values.shape[0]):
-        value = -1
-        if ids[row] >= 0 and values[row] >= 0:
-            value = values[row] + points[ids[row]]
-            value = value if value >= 0 else -1
-        totals[row] = value
-        feasible += value >= 0
-        if value >= best and value >= 0:
-            if value > best:
-                best = value
-                ties = 0
-                first = row
-            ties += 1
-    return best, ties, feasible, first

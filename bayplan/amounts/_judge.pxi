@@ -1,14 +1,14 @@
 """The rules on amounts, compiled: `kernel.RowJudge`.
 
 Many rows are judged in chunks, by loops that the compiler turns into vectors, if the scores are over two resources at
-most, as by default. Rows that lack something, or whose amounts are too large for floats, are marked in `apart` and
-judged one by one (`CompiledJudge.value`).
+most, as by default. Rows that lack something are marked in `apart` and judged one by one (`CompiledJudge.value`), as
+all rows of a chunk are in which an amount is too large for floats, or no capacity.
 """
 
 from cpython.memoryview cimport PyMemoryView_GET_BUFFER
 from libc.math cimport fabs, fmax, fmin, sqrt
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 MOST_PARTS = 28
 cdef double ROUNDING = 1e-9
@@ -46,9 +46,8 @@ cdef extern from "_vectors.h":
     const int64_t MAX_EXACT
     bint lacks_any(const int64_t* capacity, const int64_t* used, int64_t wanted) noexcept nogil
     void mark_short(int64_t* apart, const int64_t* capacity, const int64_t* used, int64_t wanted) noexcept nogil
-    int EXACT, ALIKE
-    int inspect(Amounts amounts) noexcept nogil
-    void score_two(int64_t* points, Amounts a, Amounts b, Scores scores, bint is_alike) noexcept nogil
+    bint are_exact(Amounts amounts) noexcept nogil
+    void score_two(int64_t* points, Amounts a, Amounts b, Scores scores) noexcept nogil
 
 
 cdef struct Demand:
@@ -147,7 +146,6 @@ cdef class CompiledJudge:
         None, `share` (kind, weight, heights, parts of (resource, amount, weight)) or None, `balance` (weight, parts of
         (resource, amount), whether it scores the change) and `alignment` (weight, parts) or None.
         """
-        cdef int i
         self.place = place
         self.arrays = []
         self.groups = NULL
@@ -168,34 +166,35 @@ cdef class CompiledJudge:
         if share is not None:
             self.kind, self.share_weight, heights, parts = share
             if heights is not None:
-                for i in range(101):
-                    self.heights[i] = heights[i]
-            scored = usage.cells_by_name()
-            for name, amount, weight in parts:
-                self.shares[self.share_count] = Part(
-                    self.column(capacities, offered, name), self.column(scored, usage, name), amount, weight
-                )
-                self.share_count += 1
-                self.weight_sum += weight
+                self.heights = heights
+            self.share_count = self.read_parts(self.shares, parts, offered, usage)
+            self.weight_sum = sum([weight for _, _, weight in parts])
         if balance is not None:
             self.balance_weight, parts, scores_change = balance
             # points = least + (offset + after - before * counts) >> shift
             self.counts_before = 1 if scores_change else 0
             self.least_balance = self.balance_offset = 50 * self.counts_before
-            for name, amount in parts:
-                self.balances[self.balance_count] = Part(
-                    self.column(capacities, offered, name), self.column(uses, requested, name), amount, 0
-                )
-                self.balance_count += 1
+            self.balance_count = self.read_parts(self.balances, parts, offered, requested)
         if alignment is not None:
             self.alignment_weight, parts = alignment
-            for name, amount in parts:
-                self.alignments[self.alignment_count] = Part(
-                    self.column(capacities, offered, name), self.column(uses, requested, name), amount, 0
-                )
-                self.alignment_count += 1
+            self.alignment_count = self.read_parts(self.alignments, parts, offered, requested)
         self.has_share, self.has_balance = share is not None, balance is not None
         self.is_in_vectors = self.prepare_vectors()
+
+    cdef int read_parts(self, Part* found, parts, offered, used) except -1:
+        """Fill in `found` from (resource, amount) or (resource, amount, weight); returns how many there are."""
+        cdef int number = 0
+        cdef tuple part
+        capacities, uses = offered.cells_by_name(), used.cells_by_name()
+        for part in parts:
+            found[number] = Part(
+                self.column(capacities, offered, part[0]),
+                self.column(uses, used, part[0]),
+                part[1],
+                part[2] if len(part) > 2 else 0,
+            )
+            number += 1
+        return number
 
     cdef int column(self, dict known, columns, name):
         """The number of the column of a resource, of which `known` has the cells."""
@@ -309,7 +308,6 @@ cdef class CompiledJudge:
     cdef void judge_chunk(self, int64_t* out, const int64_t* base, Py_ssize_t start) noexcept nogil:
         """Judge CHUNK rows from `start` on in vectors."""
         cdef const int64_t* cells[COLUMNS]
-        cdef int64_t copies[COLUMNS * CHUNK]
         cdef int64_t apart[CHUNK]
         cdef int64_t points[CHUNK]
         cdef Py_ssize_t row
@@ -317,7 +315,7 @@ cdef class CompiledJudge:
         cdef bint has_apart
         for i in range(self.column_count):
             cells[i] = self.columns[i] + start
-        has_apart = self.score_chunk(cells, copies, apart, points)
+        has_apart = self.score_chunk(cells, apart, points)
         if self.groups == NULL:
             for r in range(CHUNK):
                 out[start + r] = base[start + r] + (points[r] & ~(base[start + r] >> 63))
@@ -348,7 +346,7 @@ cdef class CompiledJudge:
                 cells[i] = gathered + i * CHUNK
                 for r in range(CHUNK):
                     gathered[i * CHUNK + r] = self.columns[i][chosen[r]]
-            has_apart = self.score_chunk(cells, gathered, apart, points)
+            has_apart = self.score_chunk(cells, apart, points)
             for r in range(min(size - first, CHUNK)):
                 row = chosen[r]
                 if has_apart and apart[r]:
@@ -362,13 +360,12 @@ cdef class CompiledJudge:
             return base
         return base + points if self.groups == NULL else base + points + self.included[self.groups[row]]
 
-    cdef bint score_chunk(
-        self, const int64_t** cells, int64_t* copies, int64_t* apart, int64_t* points
-    ) noexcept nogil:
+    cdef bint score_chunk(self, const int64_t** cells, int64_t* apart, int64_t* points) noexcept nogil:
         """The points of CHUNK rows, given their cells; whether some are in `apart` and have to be judged one by one."""
-        cdef int i, both
+        cdef int i
         cdef bint has_apart = False
         cdef Demand* demand
+        cdef Amounts a, b
         for i in range(self.demand_count):
             demand = &self.demands[i]
             if lacks_any(cells[demand.capacity], cells[demand.used], demand.wanted):
@@ -379,39 +376,17 @@ cdef class CompiledJudge:
         if not (self.has_share or self.has_balance):
             memset(points, 0, CHUNK * sizeof(int64_t))
             return has_apart
-        both = inspect(self.amounts(cells, 0)) & inspect(self.amounts(cells, 1))
-        if not both & EXACT:
-            if not has_apart:
-                memset(apart, 0, CHUNK * sizeof(int64_t))
-            has_apart = True
-            self.mark_inexact(apart, cells, copies)
-        score_two(
-            points, self.amounts(cells, 0), self.amounts(cells, 1), self.scores, both == EXACT | ALIKE
-        )
-        return has_apart
+        a, b = self.amounts(cells, 0), self.amounts(cells, 1)
+        if are_exact(a) and are_exact(b):
+            score_two(points, a, b, self.scores)
+            return has_apart
+        memset(apart, -1, CHUNK * sizeof(int64_t))
+        return True
 
     cdef inline Amounts amounts(self, const int64_t** cells, int i) noexcept nogil:
         return Amounts(
             cells[self.scored[i].capacity], cells[self.scored[i].usage], cells[self.scored[i].requested]
         )
-
-    cdef void mark_inexact(
-        self, int64_t* apart, const int64_t** cells, int64_t* copies
-    ) noexcept nogil:
-        """Mark the rows whose amounts are too large for floats, or 0 where they divide; they are 1 in `cells` then."""
-        cdef Amounts of
-        cdef int64_t bits
-        cdef int r, i
-        for i in range(2):
-            of = self.amounts(cells, i)
-            for r in range(CHUNK):
-                bits = of.capacity[r] | (of.capacity[r] - 1) | of.usage[r] | of.requested[r]
-                if bits & -MAX_EXACT:
-                    apart[r] = -1
-        for i in range(self.column_count):
-            for r in range(CHUNK):
-                copies[i * CHUNK + r] = 1 if apart[r] else cells[i][r]
-            cells[i] = copies + i * CHUNK
 
     cdef inline int64_t value(self, int64_t base, Py_ssize_t row) noexcept nogil:
         cdef int64_t bits, code

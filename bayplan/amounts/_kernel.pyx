@@ -4,7 +4,6 @@
 cimport cython
 from libc.math cimport log
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint64_t
-from libc.stdlib cimport qsort
 
 import numpy as np
 
@@ -63,43 +62,6 @@ def distinct_refusals(const int64_t[::1] values):
         numbers[row] = number
         sizes[number - 1] += 1
     return said, codes, samples, [sizes[i] for i in range(count)]
-
-
-def rows_of_numbers(const int32_t[::1] numbers, const unsigned char[::1] wanted):
-    """`kernel.rows_of_numbers`."""
-    cdef Py_ssize_t row, count = 0
-    found = np.empty(numbers.shape[0], dtype=np.int64)
-    cdef int64_t[::1] rows = found
-    for row in range(numbers.shape[0]):
-        rows[count] = row
-        count += wanted[numbers[row]]
-    return found[:count]
-
-
-def rows_to_ask(const int64_t[::1] values, const int64_t[::1] changed, int64_t last):
-    """`kernel.rows_to_ask`."""
-    cdef Py_ssize_t i, size = values.shape[0] if changed is None else changed.shape[0], count = 0, kept = 0
-    cdef int64_t row, value
-    found = np.empty(size, dtype=np.int64)
-    cdef int64_t[::1] rows = found
-    for i in range(size):
-        row = i if changed is None else changed[i]
-        value = values[row]
-        rows[count] = row
-        count += value >= 0 or (value <= last and value != DEAD)
-    if changed is None or count < 2:
-        return found[:count]
-    qsort(&rows[0], count, sizeof(int64_t), compare_rows)
-    for i in range(count):
-        if i == 0 or rows[i] != rows[i - 1]:
-            rows[kept] = rows[i]
-            kept += 1
-    return found[:kept]
-
-
-cdef int compare_rows(const void* a, const void* b) noexcept nogil:
-    cdef int64_t left = (<const int64_t*>a)[0], right = (<const int64_t*>b)[0]
-    return (left > right) - (left < right)
 
 
 include "_groups.pxi"

@@ -8,26 +8,21 @@ cdef struct Need:
     bint is_count
 
 
-cdef struct Cost:
-    int64_t exceeded
-    int64_t highest
-    int64_t priorities
-    int64_t pods
-    int64_t earliest
+cdef enum:
+    EXCEEDED
+    HIGHEST
+    PRIORITIES
+    PODS
+    STARTED
+    COSTS
 
 
-cdef inline int compare_costs(const Cost* a, const Cost* b) noexcept nogil:
+cdef inline int compare_costs(const int64_t* a, const int64_t* b) noexcept nogil:
     """Negative: `a` is the better one; 0: equal."""
-    if a.exceeded != b.exceeded:
-        return -1 if a.exceeded < b.exceeded else 1
-    if a.highest != b.highest:
-        return -1 if a.highest < b.highest else 1
-    if a.priorities != b.priorities:
-        return -1 if a.priorities < b.priorities else 1
-    if a.pods != b.pods:
-        return -1 if a.pods < b.pods else 1
-    if a.earliest != b.earliest:
-        return -1 if a.earliest > b.earliest else 1
+    cdef int k
+    for k in range(COSTS):
+        if a[k] != b[k]:
+            return -1 if a[k] < b[k] else 1
     return 0
 
 
@@ -80,7 +75,7 @@ cdef class PodRemoval:
         self.held.append((capacity, used, more))
 
     cdef int64_t remove(
-        self, Py_ssize_t row, const unsigned char* is_protected, unsigned char* victims, Cost* cost, bint names_all
+        self, Py_ssize_t row, const unsigned char* is_protected, unsigned char* victims, int64_t* cost, bint names_all
     ) noexcept:
         """What is short on a row without the pods below the priority; 0: the costs are set, and the victims marked.
 
@@ -100,7 +95,7 @@ cdef class PodRemoval:
         cdef bint stays
         while first > 0 and priority[first - 1] < self.below:
             first -= 1
-        cost.exceeded = cost.priorities = cost.pods = 0
+        memset(cost, 0, COSTS * sizeof(int64_t))
         if first == count:
             return -1
         for k in range(self.number):
@@ -139,14 +134,14 @@ cdef class PodRemoval:
                 if victims != NULL:
                     victims[place] = True
                 start = self.start_s[row, place]
-                if cost.pods == 0 or priority[place] > cost.highest:
-                    cost.highest = priority[place]
-                    cost.earliest = start
-                elif priority[place] == cost.highest and start < cost.earliest:
-                    cost.earliest = start
-                cost.exceeded += kind
-                cost.priorities += priority[place] + ((<int64_t>1) << 31)
-                cost.pods += 1
+                if cost[PODS] == 0 or priority[place] > cost[HIGHEST]:
+                    cost[HIGHEST] = priority[place]
+                    cost[STARTED] = -start
+                elif priority[place] == cost[HIGHEST] and -start > cost[STARTED]:
+                    cost[STARTED] = -start
+                cost[EXCEEDED] += kind
+                cost[PRIORITIES] += priority[place] + ((<int64_t>1) << 31)
+                cost[PODS] += 1
         return 0
 
     def search(
@@ -164,40 +159,39 @@ cdef class PodRemoval:
         The rows from `start` on come first, then those before it.
         """
         cdef Py_ssize_t turn, i = start, row = -1, candidates = 0, harmless = 0, idle = 0
-        cdef Cost best, cost
-        cdef int order
-        best.exceeded = best.highest = best.priorities = best.pods = best.earliest = 0
+        cdef int64_t best[COSTS]
+        cdef int64_t cost[COSTS]
+        cdef int order, k
         for turn in range(rows.shape[0]):
             i = start + turn
             if i >= rows.shape[0]:
                 i -= rows.shape[0]
             short[i] = self.remove(
-                rows[i], NULL if is_protected is None else &is_protected[i, 0], NULL, &cost, row < 0
+                rows[i], NULL if is_protected is None else &is_protected[i, 0], NULL, cost, row < 0
             )
-            if cost.pods == 0:
+            if cost[PODS] == 0:
                 if short[i] < 0:
                     short[i] = 0
                     idle += 1
                 continue
             candidates += 1
-            harmless += cost.exceeded == 0
-            order = -1 if candidates == 1 else compare_costs(&cost, &best)
+            harmless += cost[EXCEEDED] == 0
+            order = -1 if candidates == 1 else compare_costs(cost, best)
             if order < 0 or (order == 0 and names[rows[i]] < names[row]):
-                best = cost
+                memcpy(best, cost, COSTS * sizeof(int64_t))
                 row = rows[i]
             if candidates >= wanted and (harmless > 0 or has_harmless):
                 break
         if row < 0:
             return row, (), 0, 0, idle
-        costs = (best.exceeded, best.highest, best.priorities, best.pods, -best.earliest)
-        return row, costs, candidates, harmless, idle
+        return row, tuple([best[k] for k in range(COSTS)]), candidates, harmless, idle
 
     def victims(self, Py_ssize_t row, const unsigned char[:, ::1] is_protected):
         """What is short on a row, or 0, and the places of its victims."""
-        cdef Cost cost
+        cdef int64_t cost[COSTS]
         cdef Py_ssize_t place, count = self.counts[row]
         cdef unsigned char[::1] marks = bytearray(count + 1)
         cdef int64_t bits = self.remove(
-            row, NULL if is_protected is None else &is_protected[0, 0], &marks[0], &cost, True
+            row, NULL if is_protected is None else &is_protected[0, 0], &marks[0], cost, True
         )
         return bits if bits > 0 else 0, [place for place in range(count) if marks[place]]

@@ -29,15 +29,9 @@ class MaxSkew(NamedTuple):
 
     pods: CountedPods
     allowance: int
-    domains: Ints | None
+    domains: Ints | None = None
     """Codes; None means 0 is the number to compare with."""
-    needs_label: bool
-
-
-class Apart(NamedTuple):
-    """The domain of the node has none of the pods."""
-
-    pods: CountedPods
+    needs_label: bool = False
 
 
 class Together(NamedTuple):
@@ -77,7 +71,7 @@ class Attraction(NamedTuple):
     parts: tuple[tuple[CountedPods, int], ...]
 
 
-Limit = MaxSkew | Apart | Together
+Limit = MaxSkew | Together
 Score = Spreading | Attraction
 
 
@@ -110,23 +104,18 @@ def compile_rules(limits: Sequence[Limit], scores: Sequence[tuple[Score, int]]) 
     judge = compiled.DomainJudge()
     for limit in limits:
         match limit:
-            case MaxSkew():
-                judge.add_skew(
-                    _counts(limit.pods), limit.allowance, limit.domains, limit.needs_label
-                )
-            case Apart():
-                judge.add_apart(_counts(limit.pods))
+            case MaxSkew(pods, allowance, domains, needs_label):
+                judge.add_skew(_counts(pods), allowance, domains, needs_label)
             case Together():
-                pods = [_counts(counted) for counted in limit.pods]
-                judge.add_together(pods, limit.may_be_first)
+                judge.add_together(list(map(_counts, limit.pods)), limit.may_be_first)
     for score, weight in scores:
         match score:
-            case Spreading():
-                parts = [_spread_part(part) for part in score.parts]
-                judge.add_spreading(parts, weight, score.checks_labels, score.requires_labels)
+            case Spreading(parts, checks_labels, requires_labels):
+                made = list(map(_spread_part, parts))
+                judge.add_spreading(made, weight, checks_labels, requires_labels)
             case Attraction():
-                pods = [_counts(counted) for counted, _ in score.parts]
-                judge.add_attraction(pods, [factor for _, factor in score.parts], weight)
+                counted = [_counts(pods) for pods, _ in score.parts]
+                judge.add_attraction(counted, [factor for _, factor in score.parts], weight)
     return judge
 
 

@@ -6,7 +6,7 @@ Mirrors fitsRequest of pkg/scheduler/framework/plugins/noderesources/fit.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -16,23 +16,18 @@ from .rules import POD_COUNT, FitRule
 NOTHING: Mapping[str, int] = {}
 
 
-def shortages(
-    table: AmountColumns, rows: Rows, rule: FitRule, more: Callable[[str], Ints] | None = None
-) -> Ints:
+def shortages(table: AmountColumns, rows: Rows, rule: FitRule) -> Ints:
     """int64 per row of `rows`: 0 where the pod fits.
 
     Bit 2i: the i-th resource of the rule is short; bit 2i+1: the node does not offer as much at all, also when it is
-    empty. `more` has, per row of the table, the amounts that count as used in addition.
+    empty.
     """
     bits = np.zeros(table.count(rows), dtype=np.int64)
     for place, (resource, wanted) in enumerate(rule.amounts.items()):
         capacity = table.allocatable[resource][rows]
         is_count = resource == POD_COUNT
         used = (table.pod_count_column.view if is_count else table.requested[resource])[rows]
-        free = capacity - used
-        if more is not None:
-            free = free - more(resource)[rows]
-        short: Bools = free < wanted
+        short: Bools = capacity - used < wanted
         if resource in rule.left_to_devices:
             short &= capacity > 0
         if not np.count_nonzero(short):

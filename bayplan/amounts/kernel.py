@@ -13,14 +13,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compiled_kernel import MODULE, STALE, why_not_compiled
-from ..table import ALL, AmountColumns, Bools, Ints, NodeTable, Rows
+from ..table import ALL, AmountColumns, Ints, NodeTable, Rows
 from .fitting import shortage_at, shortages
 from .rules import POD_COUNT, AlignmentRule, BalanceRule, FitRule, ScoreRule, ShareRule
 from .scoring import rule_points
@@ -41,8 +41,6 @@ LOCAL_MASK = (1 << PLACE_SHIFT) - 1
 NOT_GROUPED = -1
 REFUSED = -(2**48)
 """Marks a group of rows as infeasible."""
-FEW = 8
-"""Rows up to which one by one is quicker than NumPy."""
 
 
 def refusal(place: int, local: int) -> int:
@@ -58,23 +56,6 @@ def place_of(value: int) -> int:
 def local_of(value: int) -> int:
     """The status number of a refusal."""
     return (-1 - value) & LOCAL_MASK
-
-
-class RowJudge(Protocol):
-    """Applies the rules for one class of pods to rows."""
-
-    def add_group_points(self, groups: Ints | None, included: Ints | None) -> None:
-        """Add the points in `included` of the group of a row from now on; `groups` is int64 per row, None means
-        nothing.
-        """
-
-    def judge(
-        self, values: Ints, base: Ints, rows: Ints | None, peaks: Peaks | None = None
-    ) -> None:
-        """Write to `values`, at `rows` or everywhere, the result of the rules on `base`; update `peaks`.
-
-        A refusal in `base` stays unless the fit rule's plugin comes before it and refuses, too.
-        """
 
 
 class Weighted(NamedTuple):
@@ -97,39 +78,27 @@ BestFields = tuple[int, int, int, int]
 """The fields of `Best`, in its order."""
 
 
-class Peaks(Protocol):
-    """The highest of some values, kept up to date as they change."""
-
-    def update(self, values: Ints, rows: Ints | None) -> None:
-        """Take over `values` at `rows`, or everywhere."""
-
-    def best(self, values: Ints) -> BestFields:
-        """The fields of `Best`."""
-
-    def nth_best(self, values: Ints, n: int) -> int:
-        """The n-th row, from 0, that has the highest value; there are more than n."""
-
-    def present(self) -> int:
-        """The groups that have a row which is not refused, as bits."""
-
-
-class NumPyPeaks:
-    """Peaks, in NumPy: computed each time."""
+class Peaks:
+    """The highest of some values, kept up to date as they change. This form computes it each time."""
 
     def __init__(self, groups: Ints | None) -> None:
         self._groups = groups
         self._values: Ints = np.zeros(0, dtype=np.int64)
 
     def update(self, values: Ints, rows: Ints | None) -> None:
+        """Take over `values` at `rows`, or everywhere."""
         self._values = values
 
     def best(self, values: Ints) -> BestFields:
+        """The fields of `Best`."""
         return summarize(values)
 
     def nth_best(self, values: Ints, n: int) -> int:
+        """The n-th row, from 0, that has the highest value; there are more than n."""
         return int(np.flatnonzero(values == values.max())[n])
 
     def present(self) -> int:
+        """The groups that have a row which is not refused, as bits."""
         if self._groups is None:
             return 0
         found = np.unique(self._groups[self._values >= 0])
@@ -142,7 +111,7 @@ MOST_GROUPS = 62
 
 def make_peaks(size: int, groups: Ints | None = None) -> Peaks:
     """Peaks for arrays of this size, whose rows are in groups with numbers up to MOST_GROUPS."""
-    peaks: Peaks = NumPyPeaks(groups) if compiled is None else compiled.Peaks(size, groups)
+    peaks: Peaks = Peaks(groups) if compiled is None else compiled.Peaks(size, groups)
     return peaks
 
 
@@ -158,8 +127,8 @@ class JudgeRules(NamedTuple):
 NO_RULES = JudgeRules(None, 0, ())
 
 
-class NumPyJudge:
-    """RowJudge, in NumPy."""
+class RowJudge:
+    """Applies the rules for one class of pods to rows."""
 
     def __init__(self, table: AmountColumns, rules: JudgeRules) -> None:
         self._table = table
@@ -170,11 +139,16 @@ class NumPyJudge:
         self._included: Ints | None = None
 
     def add_group_points(self, groups: Ints | None, included: Ints | None) -> None:
+        """Add the points in `included` of the group of a row from now on; `groups` is int64 per row."""
         self._groups, self._included = groups, included
 
     def judge(
         self, values: Ints, base: Ints, rows: Ints | None, peaks: Peaks | None = None
     ) -> None:
+        """Write to `values`, at `rows` or everywhere, the result of the rules on `base`; update `peaks`.
+
+        A refusal in `base` stays unless the fit rule's plugin comes before it and refuses, too.
+        """
         selected: Rows = ALL if rows is None else rows
         found = base[selected]
         if rows is None:
@@ -200,11 +174,11 @@ def make_judge(table: AmountColumns, rules: JudgeRules) -> RowJudge:
     """The judge for rules. It holds as long as `table.size.capacity`."""
     fit, place, scores = rules
     if compiled is None or (fit is not None and len(fit.amounts) > compiled.MOST_PARTS):
-        return NumPyJudge(table, rules)
+        return RowJudge(table, rules)
     share = balance = alignment = None
     for rule, weight in scores:
         if len(rule.parts) > compiled.MOST_PARTS:
-            return NumPyJudge(table, rules)
+            return RowJudge(table, rules)
         if isinstance(rule, ShareRule) and share is None:
             share = (int(rule.kind), weight, rule.heights, rule.parts)
         elif isinstance(rule, BalanceRule) and balance is None:
@@ -212,7 +186,7 @@ def make_judge(table: AmountColumns, rules: JudgeRules) -> RowJudge:
         elif isinstance(rule, AlignmentRule) and alignment is None:
             alignment = (weight, rule.parts)
         else:
-            return NumPyJudge(table, rules)  # a second rule of its kind
+            return RowJudge(table, rules)  # a second rule of its kind
     judge: RowJudge = compiled.CompiledJudge(
         place << PLACE_SHIFT,
         (table.allocatable, table.requested, table.scoring_usage, table.pod_count_column.cells),
@@ -234,19 +208,12 @@ def refuse_beside(
     """
     fit, place, _ = rules
     assert fit is not None, "called where there is a fit rule"
-    if len(rows) <= FEW:  # NumPy has a fixed cost per call
-        columns = {name: more(name) for name in fit.amounts}
-        for row in rows.tolist():
-            used = {name: column.item(row) for name, column in columns.items()}
-            short, value = shortage_at(table, row, fit, used), values.item(row)
-            if short and value != DEAD and (value >= 0 or place_of(value) >= place):
-                values[row] = refusal(place, short)
-        return
-    bits = shortages(table, rows, fit, more)
-    before = values[rows]
-    is_first = (before >= 0) | (-1 - before >> PLACE_SHIFT >= place)
-    takes = (bits != 0) & is_first & (before != DEAD)
-    values[rows[takes]] = (-1 - (place << PLACE_SHIFT | bits))[takes]
+    columns = {name: more(name) for name in fit.amounts}
+    for row in rows.tolist():
+        used = {name: column.item(row) for name, column in columns.items()}
+        short, value = shortage_at(table, row, fit, used), values.item(row)
+        if short and value != DEAD and (value >= 0 or place_of(value) >= place):
+            values[row] = refusal(place, short)
 
 
 def summarize(values: Ints) -> BestFields:
@@ -259,87 +226,61 @@ def summarize(values: Ints) -> BestFields:
     return best, int(ties), int(feasible), row
 
 
-class RowTotals(Protocol):
-    """A total for each row."""
+class RowGroups:
+    """Rows that are not refused, in groups of equal points; the total of a row is its value and those points.
 
-    def best(self) -> BestFields:
-        """The fields of `Best`, of the totals."""
+    `ids` has the group of each row, `samples` a row of each group, `sizes` their numbers of rows, None means all are 1.
+    `GroupTracker` is the form that follows changes.
+    """
 
-    def totals(self) -> Ints:
-        """int64 per row: its total; negative where it is refused."""
-
-    @property
-    def total_at(self) -> Callable[[int], int]:
-        """Gives the total of one row."""
-
-    def nth_best(self, n: int) -> int:
-        """The n-th row, from 0, that has the highest total; there are more than n."""
-
-
-class Groups(RowTotals, Protocol):
-    """Rows that are not refused, in groups of equal points; the total of a row is its value and those points."""
+    def __init__(self, values: Ints, ids: Ints, samples: Ints, sizes: Ints | None) -> None:
+        self._values, self.ids, self.samples, self.sizes = values, ids, samples, sizes
+        self._totals = values
 
     def current(self) -> tuple[Rows, Rows, Ints | None]:
-        """The numbers of the groups that have rows, a row of each, ascending, and their sizes; None means all are 1."""
+        """The numbers of the groups that have rows, a row of each, ascending, and their sizes."""
+        is_each = len(self.samples) == len(self.ids)
+        return ALL, ALL if is_each else self.samples, self.sizes
 
     def give(self, groups: Rows, points: Ints) -> None:
         """Give these groups their points; the others are refused."""
-
-
-class RowGroups:
-    """Groups, found for one pod: `ids` has the group of each row. `GroupTracker` is the form that follows changes."""
-
-    def __init__(self, values: Ints, ids: Ints, samples: Ints, sizes: Ints) -> None:
-        self._values, self.ids, self.samples, self.sizes = values, ids, samples, sizes
-        self._points = np.zeros(len(samples), dtype=np.int64)
-        self._totals: Ints | None = None
-
-    def current(self) -> tuple[Rows, Rows, Ints | None]:
-        return ALL, self.samples, self.sizes
-
-    def give(self, groups: Rows, points: Ints) -> None:
-        self._points = np.full(len(self._points), REFUSED, dtype=np.int64)
-        self._points[groups] = points
-        self._totals = None
+        every = np.full(len(self.samples) + 1, REFUSED, dtype=np.int64)  # the last: of no group
+        every[:-1][groups] = points
+        totals = self._values + every[self.ids]
+        self._totals = np.where((self.ids >= 0) & (totals >= 0), totals, -1)
 
     def best(self) -> BestFields:
-        self._totals, best = combine(self._values, self.ids, self._points)
-        return best
+        """The fields of `Best`, of the totals."""
+        return summarize(self._totals)
 
     def totals(self) -> Ints:
-        if self._totals is None:
-            self.best()
-        assert self._totals is not None, "computed with the best"
+        """int64 per row: its total; negative where it is refused."""
         return self._totals
 
     @property
     def total_at(self) -> Callable[[int], int]:
-        return self.totals().item
+        """Gives the total of one row."""
+        return self._totals.item
 
     def nth_best(self, n: int) -> int:
-        totals = self.totals()
-        return int(np.flatnonzero(totals == totals.max())[n])
+        """The n-th row, from 0, that has the highest total; there are more than n."""
+        return int(np.flatnonzero(self._totals == self._totals.max())[n])
 
 
-class EachRow(RowGroups):
+def group_each_row(values: Ints) -> RowGroups:
     """Groups of one row each."""
-
-    def __init__(self, values: Ints) -> None:
-        rows = np.flatnonzero(values >= 0)
-        ids = np.arange(len(values), dtype=np.int64)
-        self._rows: Rows = ALL if len(rows) == len(ids) else rows
-        super().__init__(values, ids, ids, ids)
-
-    def current(self) -> tuple[Rows, Rows, Ints | None]:
-        return self._rows, self._rows, None
+    rows = np.flatnonzero(values >= 0)
+    ids = np.full(len(values), NOT_GROUPED, dtype=np.int64)
+    ids[rows] = np.arange(len(rows))
+    return RowGroups(values, ids, rows, None)
 
 
 def group_rows(values: Ints, marks: Sequence[Ints]) -> RowGroups:
     """Group the rows that are not refused by `marks`, int64 per row each: equal marks, one group."""
-    if compiled is not None:
-        found = compiled.group_rows(values, marks)
-        if found is not None:
-            return RowGroups(values, *found)
+    tracker = make_tracker(values, marks)
+    if tracker is not None:
+        _, samples, sizes = tracker.current()
+        return RowGroups(values, tracker.ids.astype(np.int64), samples, sizes)
     rows = np.flatnonzero(values >= 0)
     keys = _combined([mark[rows] for mark in marks], len(rows))
     _, first, numbers, sizes = np.unique(
@@ -366,21 +307,6 @@ def make_tracker(values: Ints, marks: Sequence[Ints]) -> Any:
         return None
 
 
-def add_points(groups: Any, column: Ints, more: Ints) -> None:
-    """Add to the points of tracked groups the entries of `more` at the number in the `column` of their rows."""
-    compiled.add_points(groups, column, more)
-
-
-def combine(values: Ints, ids: Ints, points: Ints) -> tuple[Ints, BestFields]:
-    """int64 per row: its value and the points of its group; -1 where one of both is a refusal."""
-    if compiled is not None:
-        totals = np.empty(len(values), dtype=np.int64)
-        return totals, compiled.combine(values, ids, points, totals)
-    totals = np.where((ids >= 0) & (values >= 0), values + np.append(points, REFUSED)[ids], -1)
-    np.maximum(totals, -1, out=totals)
-    return totals, summarize(totals)
-
-
 def _combined(marks: Sequence[Ints], size: int) -> Ints:
     """int64 per row: equal where all `marks`, each an array of that `size`, are equal."""
     combined = np.zeros(size, dtype=np.int64)
@@ -400,22 +326,11 @@ def _combined(marks: Sequence[Ints], size: int) -> Ints:
     return combined
 
 
-def rows_of_numbers(numbers: NDArray[np.int32], wanted: Bools) -> Ints:
-    """The rows, ascending, whose number is `wanted`; `wanted` is bool per number."""
-    if compiled is not None:
-        rows: Ints = compiled.rows_of_numbers(numbers, wanted.view(np.uint8))
-        return rows
-    return np.flatnonzero(wanted[numbers])
-
-
 def rows_to_ask(values: Ints, changed: Ints | None, place: int | None) -> Ints:
     """The changed rows, or all, that no plugin before `place` refuses, ascending; None for those that no plugin
     refuses.
     """
     last = DEAD if place is None else refusal(place, 0)
-    if compiled is not None:
-        rows: Ints = compiled.rows_to_ask(values, changed, last)
-        return rows
     found = values if changed is None else values[changed]
     wanted = (found >= 0) | ((found <= last) & (found != DEAD))
     return np.flatnonzero(wanted) if changed is None else np.unique(changed[wanted])

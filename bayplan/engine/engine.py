@@ -23,7 +23,7 @@ from collections.abc import Callable, Hashable, Sequence
 import msgspec
 
 from ..amounts.filling import Filling
-from ..amounts.kernel import REFUSED, Best, RowTotals
+from ..amounts.kernel import REFUSED, Best, RowGroups
 from ..api.pod import EMPTY_STATUS, Pod
 from ..framework import (
     GROUPS,
@@ -61,7 +61,7 @@ class Decision(msgspec.Struct):
     """The result for one pod, to be read before the table changes."""
 
     best: Best
-    ranked: RowTotals
+    ranked: ClassView | RowGroups
     """The total of each row. For a pod that names its node, the values of its class."""
     refusals: RowStatuses | None = None
     """When no node fits: the status of each row."""
@@ -99,7 +99,7 @@ class Prepared(msgspec.Struct, frozen=True, eq=False):
 class Ranked(msgspec.Struct, frozen=True, eq=False):
     """Totals, and whether rows may be refused for which the view has no refusal."""
 
-    totals: RowTotals
+    totals: ClassView | RowGroups
     refuses: bool
 
 

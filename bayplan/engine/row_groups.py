@@ -14,9 +14,8 @@ import numpy as np
 
 from ..amounts.kernel import (
     REFUSED,
-    EachRow,
-    Groups,
-    add_points,
+    RowGroups,
+    group_each_row,
     group_rows,
     make_tracker,
 )
@@ -87,13 +86,13 @@ def restricted(values: Ints, rows: Rows) -> Ints:
 
 def find_groups(
     view: ClassView, values: Ints, live: LivePlugins, table: NodeTable, trackers: Trackers
-) -> Groups | ClassView:
+) -> RowGroups | ClassView:
     """The feasible rows in groups that get equal points; the view itself if all get none.
 
     `values` are those of the view, or a copy in which more rows are refused.
     """
     if live.columns is None and live.is_scored:
-        return EachRow(values)
+        return group_each_row(values)
     is_whole, columns = values is view.values, live.columns or ()
     if is_whole and not columns and view.includes_raws:
         return view
@@ -145,10 +144,10 @@ def apply_rules(calls: PodCalls, view: ClassView, rules: GroupRules, groups: Any
     judge.judge(groups, raw_ids)
     if raw_ids is not None and judge.present and judge.present != view.present:
         more = view.part.points(calls, judge.present) - view.included
-        add_points(groups, raw_ids, more)
+        groups.add_points(raw_ids, more)
 
 
-def call_plugins(calls: PodCalls, view: ClassView, live: LivePlugins, groups: Groups) -> None:
+def call_plugins(calls: PodCalls, view: ClassView, live: LivePlugins, groups: RowGroups) -> None:
     """Give groups their points, or refuse them, by calling the live plugins on one row of each."""
     table, (numbers, rows, sizes) = calls.table, groups.current()
     for judge in live.filters if live.columns is not None else ():

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ..amounts.kernel import rows_of_numbers
 from ..table import Bools, Ints
 from .status import SUCCESS, Code, Status
 from .verdict import Verdict
@@ -112,8 +111,10 @@ class RowStatuses:
         """The rows whose status has this code, ascending; not to be changed."""
         rows = self._rows_with.get(code)
         if rows is None:
-            wanted = np.array([status.code is code for status in self.statuses], dtype=np.bool_)
-            rows = self._rows_with[code] = rows_of_numbers(self.indices, wanted)
+            wanted = [status.code is code for status in self.statuses]
+            is_every = all(wanted[1:]) and not wanted[0]
+            found = self.is_refused if is_every else np.array(wanted).take(self.indices)
+            rows = self._rows_with[code] = found.nonzero()[0]
         return rows
 
     def has(self, code: Code) -> bool:

@@ -18,8 +18,8 @@ from bayplan.amounts import (
 from bayplan.amounts.kernel import (
     DEAD,
     JudgeRules,
-    NumPyJudge,
-    NumPyPeaks,
+    Peaks,
+    RowJudge,
     Weighted,
     make_judge,
     place_of,
@@ -112,11 +112,11 @@ def test_both_forms_judge_alike(table: NodeTable, ruled: Any, data: st.DataObjec
     expected, found = np.zeros(size, np.int64), np.zeros(size, np.int64)
 
     with np.errstate(over="ignore"):
-        NumPyJudge(table, JudgeRules(fit, PLACE, scores)).judge(expected, base, some)
+        RowJudge(table, JudgeRules(fit, PLACE, scores)).judge(expected, base, some)
     compiled = make_judge(table, JudgeRules(fit, PLACE, scores))
     compiled.judge(found, base, some)
 
-    assert not isinstance(compiled, NumPyJudge)
+    assert isinstance(compiled, kernel.compiled.CompiledJudge)
     assert found.tolist() == expected.tolist()
 
 
@@ -145,7 +145,7 @@ def test_both_forms_judge_many_rows_alike(
     expected, found = np.zeros(size, np.int64), np.zeros(size, np.int64)
 
     of_class = JudgeRules(fit, PLACE, scores)
-    judges = (NumPyJudge(many, of_class), make_judge(many, of_class))
+    judges = (RowJudge(many, of_class), make_judge(many, of_class))
     if grouped:
         for judge in judges:
             judge.add_group_points(*grouped)
@@ -182,7 +182,7 @@ def test_all_forms_judge_many_nodes_alike(kind: ShareKind, number: int, is_align
     of_class, base = JudgeRules(fit, PLACE, scores), np.zeros(size, np.int64)
     expected, found = np.zeros(size, np.int64), np.zeros(size, np.int64)
 
-    NumPyJudge(table, of_class).judge(expected, base, None)
+    RowJudge(table, of_class).judge(expected, base, None)
     make_judge(table, of_class).judge(found, base, None)
 
     assert len(np.unique(expected)) > 40
@@ -218,7 +218,7 @@ def test_dividing_by_multiplying_with_the_inverse_changes_no_digit(
     ]
     base, expected, found = (np.zeros(size, np.int64) for _ in range(3))
 
-    NumPyJudge(table, JudgeRules(None, PLACE, scores)).judge(expected, base, None)
+    RowJudge(table, JudgeRules(None, PLACE, scores)).judge(expected, base, None)
     make_judge(table, JudgeRules(None, PLACE, scores)).judge(found, base, None)
 
     assert np.array_equal(found, expected)
@@ -230,7 +230,7 @@ VALUES = st.lists(st.sampled_from([DEAD, -3, 0, 5, 5, 9]), min_size=1, max_size=
 @needs_compiled
 @settings(max_examples=examples(80), deadline=None)
 @given(listed=VALUES, data=st.data())
-def test_both_forms_group_and_combine_alike(listed: list[int], data: st.DataObject) -> None:
+def test_both_forms_group_alike(listed: list[int], data: st.DataObject) -> None:
     size, values = len(listed), np.array(listed, np.int64)
     spread = st.sampled_from([st.integers(-2, 2), st.integers(-(2**50), 2**50)])
     marks = [
@@ -242,31 +242,18 @@ def test_both_forms_group_and_combine_alike(listed: list[int], data: st.DataObje
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(kernel, "compiled", compiled)
             groups = kernel.group_rows(values, marks)
-            points = np.array(
-                [kernel.REFUSED if g % 3 == 2 else g for g in marks_of(groups, values, marks)],
-                np.int64,
-            )
-            totals, best = kernel.combine(values, groups.ids, points)
-            partition = {
-                frozenset(np.flatnonzero(groups.ids == g).tolist())
-                for g in range(len(groups.samples))
-            }
-            results.append(
-                (
-                    partition,
-                    sorted(groups.sizes.tolist()),
-                    totals.tolist(),
-                    best,
-                    kernel.summarize(values),
-                )
-            )
+            assert groups.sizes is not None
+            given = np.flatnonzero(np.arange(len(groups.sizes)) % 3 != 2)
+            groups.give(given, 10 * given)
+            found = groups.ids.tolist(), groups.samples.tolist(), groups.sizes.tolist()
+            results.append((found, groups.totals().tolist(), groups.best()))
 
     assert results[0] == results[1]
-
-
-def marks_of(groups: Any, values: Any, marks: list[Any]) -> list[int]:
-    """A number for each group that depends on its marks, not on the order of groups."""
-    return [abs(sum(int(mark[row]) for mark in marks)) % 7 for row in groups.samples.tolist()]
+    expected = [
+        value + 10 * group if group >= 0 and group % 3 != 2 else -1
+        for value, group in zip(listed, results[0][0][0], strict=True)
+    ]
+    assert results[0][1:] == (expected, kernel.summarize(np.array(expected)))
 
 
 ASKED_VALUES = st.sampled_from(
@@ -274,13 +261,12 @@ ASKED_VALUES = st.sampled_from(
 )
 
 
-@needs_compiled
 @given(
     listed=st.lists(ASKED_VALUES, max_size=30),
     place=st.none() | st.integers(0, 6),
     data=st.data(),
 )
-def test_both_forms_ask_about_the_same_rows(
+def test_plugins_are_asked_about_rows_that_none_before_them_refuses(
     listed: list[int], place: int | None, data: st.DataObject
 ) -> None:
     values = np.array(listed, dtype=np.int64)
@@ -289,9 +275,6 @@ def test_both_forms_ask_about_the_same_rows(
 
     found = kernel.rows_to_ask(values, changed, place)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "compiled", None)
-        assert kernel.rows_to_ask(values, changed, place).tolist() == found.tolist()
     among = range(len(listed)) if changed is None else sorted(set(changed.tolist()))
     assert found.tolist() == [
         row
@@ -321,7 +304,7 @@ def test_both_forms_keep_the_same_peaks(
     values, size = np.array(listed, np.int64), len(listed)
     numbers = data.draw(st.lists(st.integers(0, 5), min_size=size, max_size=size))
     groups = data.draw(st.sampled_from([None, np.array(numbers, np.int64)]))
-    forms = [kernel.compiled.Peaks(size, groups), NumPyPeaks(groups)]
+    forms = [kernel.compiled.Peaks(size, groups), Peaks(groups)]
     for form in forms:
         form.update(values, None)
 
@@ -362,7 +345,7 @@ def test_judging_keeps_the_peaks(data: st.DataObject, seed: int, size: int) -> N
                 columns.column(resource).data[rows] = used
     judge.judge(values, base, rows, peaks)
 
-    expected = NumPyPeaks(groups)
+    expected = Peaks(groups)
     expected.update(values, None)
     best = kernel.Best(*peaks.best(values))
     assert best == kernel.Best(*expected.best(values))
@@ -415,7 +398,8 @@ def test_tracked_groups_have_the_best_row_after_each_change(
         refused = data.draw(st.sets(st.integers(0, 2)))
         for group in range(min(len(tracker.points), 3)):
             tracker.points[group] = kernel.REFUSED if group in refused else 3 * group
-        totals, fields = kernel.combine(values, tracker.ids.astype(np.int64), tracker.points)
+        totals = np.where(tracker.ids >= 0, values + tracker.points[tracker.ids], -1).clip(min=-1)
+        fields = kernel.summarize(totals)
         assert tracker.totals().tolist() == totals.tolist()
         assert tracker.best() == fields
         best = kernel.Best(*fields)

@@ -13,11 +13,11 @@ import numpy as np
 
 from ...amounts.domain_rules import (
     NO_DOMAIN_RULES,
-    Apart,
     Attraction,
     CountedPods,
     DomainRules,
     Limit,
+    MaxSkew,
     Together,
 )
 from ...api.pod import Pod, PodClass, PodSpec
@@ -196,7 +196,7 @@ class InterPodAffinity(
         ]
         if plan.own.problem:
             return columns
-        limits: list[Limit] = [Apart(c.pods) for c in (*plan.anti_affinity, *plan.existing)]
+        limits: list[Limit] = [MaxSkew(c.pods, 0) for c in (*plan.anti_affinity, *plan.existing)]
         if plan.affinity:
             limits.append(Together(tuple(c.pods for c in plan.affinity), plan.matches_itself))
         score = None
