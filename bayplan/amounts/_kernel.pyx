@@ -38,7 +38,7 @@ def distinct_refusals(const int64_t[::1] values):
     cdef int64_t sizes[64]
     said = np.zeros(values.shape[0], dtype=np.int32)
     cdef int[::1] numbers = said
-    codes, samples = [], []
+    codes = []
     for row in range(values.shape[0]):
         value = values[row]
         if value >= 0 or value == DEAD:
@@ -57,11 +57,10 @@ def distinct_refusals(const int64_t[::1] values):
                 count += 1
                 number = count
                 codes.append(value)
-                samples.append(row)
             last = value
         numbers[row] = number
         sizes[number - 1] += 1
-    return said, codes, samples, [sizes[i] for i in range(count)]
+    return said, codes, [sizes[i] for i in range(count)]
 
 
 include "_groups.pxi"

@@ -337,11 +337,10 @@ def rows_to_ask(values: Ints, changed: Ints | None, place: int | None) -> Ints:
 
 
 class Refusals(NamedTuple):
-    """int32 per row: the number of its refusal, 0: none. From number 1 on: the refusals, a row of each, their sizes."""
+    """int32 per row: the number of its refusal, 0: none. From number 1 on: the refusals, on how many rows each is."""
 
     numbers: NDArray[np.int32]
     codes: list[int]
-    samples: list[int]
     sizes: list[int]
 
 
@@ -353,8 +352,6 @@ def distinct_refusals(values: Ints) -> Refusals:
             return Refusals(*found)
     numbers = np.zeros(len(values), dtype=np.int32)
     rows = np.flatnonzero((values < 0) & (values != DEAD))
-    codes, first, inverse, sizes = np.unique(
-        values[rows], return_index=True, return_inverse=True, return_counts=True
-    )
+    codes, inverse, sizes = np.unique(values[rows], return_inverse=True, return_counts=True)
     numbers[rows] = inverse + 1
-    return Refusals(numbers, codes.tolist(), rows[first].tolist(), sizes.tolist())
+    return Refusals(numbers, codes.tolist(), sizes.tolist())

@@ -335,7 +335,7 @@ def _with_rules(plan: ClassPlan, pod: Pod, object_key: Hashable) -> ClassPlan:
     for placed in plan.rule_filters:
         rule = rules[placed.plugin].fit
         if rule is not None and rule.is_codable and fit is None:
-            fit, fit_place = rule, placed.place
+            fit, fit_place = rule._replace(plugin=placed.plugin.name), placed.place
         else:
             row_filters = sorted([*row_filters, placed])
     weighted: list[Weighted] = []

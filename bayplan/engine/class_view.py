@@ -6,7 +6,7 @@ when the epoch of its `NodePart` changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ..amounts.kernel import (
     rows_to_ask,
 )
 from ..api.pod import Pod
-from ..framework import SUCCESS, FilterPlugin, Status
+from ..framework import SUCCESS
 from ..framework.fit_status import fit_status
 from ..framework.reserved import Reserved
 from ..framework.row_statuses import RowStatuses
@@ -32,7 +32,7 @@ from ..runtime.plugin_calls import PodCalls
 from ..table import Ints
 from .class_plan import ClassPlan
 from .node_part import NodePart
-from .row_answers import StatusCodes, ask_plugins
+from .row_answers import ask_plugins
 
 NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
 NO_PEAKS = make_peaks(0)
@@ -47,7 +47,6 @@ class ClassView:
     """
 
     __slots__ = (
-        "_codes",
         "_epoch",
         "_has_row_plugins",
         "_judge",
@@ -69,7 +68,6 @@ class ClassView:
         self._has_row_plugins = bool(plan.row_filters or plan.row_scores or plan.row_raws)
         self.values: Ints = NO_ROWS
         self.raws: list[Ints] = [NO_ROWS for _ in plan.row_raws]
-        self._codes = StatusCodes()
         self._judge: RowJudge | None = None
         self._peaks: Peaks = NO_PEAKS
         self.includes_raws = True
@@ -173,23 +171,20 @@ class ClassView:
         raws = list(zip(self.raws, plan.row_raws, strict=True))
         if len(rows):
             filters, scores = plan.row_filters, plan.row_scores
-            ask_plugins(calls, rows, self.values, self._codes, filters, scores, raws)
+            ask_plugins(calls, rows, self.values, self.part.codes, filters, scores, raws)
 
-    def statuses(self, calls: PodCalls, filters: Sequence[FilterPlugin]) -> RowStatuses:
-        """The status of each row. For each distinct refusal its plugin is called on one row that has it."""
+    def statuses(self) -> RowStatuses:
+        """The status of each row."""
         known = self._statuses
         if known is not None and known[0] == self._rows_seen:
             return known[1]
-        numbers, codes, samples, sizes = distinct_refusals(self.values)
-        statuses: list[Status] = [SUCCESS]
-        for code, row in zip(codes, samples, strict=True):
-            place, fit = place_of(code), self.plan.rules.fit
-            if fit is not None and place == self.plan.rules.place:
-                status = fit_status(fit, local_of(code))
+        numbers, codes, sizes = distinct_refusals(self.values)
+        statuses, noted, rules = [SUCCESS], self.part.codes.statuses, self.plan.rules
+        for code in codes:
+            if rules.fit is not None and place_of(code) == rules.place:
+                statuses.append(fit_status(rules.fit, local_of(code)).by(rules.fit.plugin))
             else:
-                status = calls.filter_row(filters[place], row)
-            assert not status.is_success, f"{filters[place].name} on row {row} is stale"
-            statuses.append(status.by(filters[place].name))
+                statuses.append(noted[local_of(code)])
         found = RowStatuses.of(statuses, numbers, [0, *sizes])
         self._statuses = (self._rows_seen, found)
         return found

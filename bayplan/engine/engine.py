@@ -189,8 +189,7 @@ class Engine:
             return Decision(best, ranked.totals)
         if ranked.refuses:
             return Reason.NO_NODE
-        view = ready.view
-        return Decision(best, view, view.statuses(ready.calls, self._points.filters))
+        return Decision(best, ready.view, ready.view.statuses())
 
     def _rank(self, ready: Prepared, within: Ints | None) -> Ranked | Reason:
         """The feasible rows in groups, each with its points: by rules if they are enough, else by calling plugins."""

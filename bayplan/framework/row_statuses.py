@@ -16,11 +16,6 @@ from ..table import Bools, Ints
 from .status import SUCCESS, Code, Status
 from .verdict import Verdict
 
-MOST_REASONS = 48
-"""Reasons that fit into a number, a bit for each; a verdict with more is taken over row by row."""
-FIRST_BIT = 4
-"""The bits below hold the code."""
-
 
 class RowStatuses:
     """`indices` has, per row, a position in `statuses`; `counts` holds on how many rows each of them stands.
@@ -169,18 +164,9 @@ class RowStatuses:
 
     def _numbers_of(self, verdict: Verdict, positions: Ints, plugin: str) -> NDArray[np.int32]:
         """Numbers to write for the judged rows at `positions`: rows with the same code and reasons get the same."""
-
-        def number(position: int) -> int:
-            return self._number(verdict.status(position).by(plugin))
-
-        if len(verdict.reasons) > MOST_REASONS:
-            return np.array([number(position) for position in positions.tolist()], dtype=np.int32)
-        kinds = verdict.codes[positions].astype(np.int64)
-        for bit, mask in enumerate(verdict.reasons.values(), start=FIRST_BIT):
-            kinds |= mask[positions].astype(np.int64) << bit
-        _, first, inverse = np.unique(kinds, return_index=True, return_inverse=True)
-        numbers = np.array([number(position) for position in positions[first]], dtype=np.int32)
-        return numbers[inverse]
+        samples, inverse = verdict.distinct(positions)
+        numbers = [self._number(verdict.status(sample).by(plugin)) for sample in samples]
+        return np.array(numbers, dtype=np.int32)[inverse]
 
     def _recount(self) -> None:
         self.counts = np.bincount(self.indices, minlength=len(self.statuses)).tolist()

@@ -7,9 +7,13 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..table import Bools, NodeTable, Rows
+from ..table import Bools, Ints, NodeTable, Rows
 from .status import REJECTED, SUCCESS, Code, Status
 
+MOST_REASONS = 48
+"""Reasons that fit into a number, a bit for each."""
+FIRST_BIT = 4
+"""The bits below hold the code."""
 UNSCHEDULABLE = int(Code.Unschedulable)
 UNRESOLVABLE = int(Code.UnschedulableAndUnresolvable)
 
@@ -88,6 +92,19 @@ class Verdict:
             return SUCCESS
         texts = tuple(text for text, mask in self.reasons.items() if mask[position])
         return Status(Code(code), texts)
+
+    def distinct(self, positions: Ints) -> tuple[list[int], Ints]:
+        """One of the refused `positions` for each distinct status, and int64 per position: the number of its status."""
+        if len(self.reasons) <= MOST_REASONS:
+            kinds = self.codes[positions].astype(np.int64)
+            for bit, mask in enumerate(self.reasons.values(), start=FIRST_BIT):
+                kinds |= mask[positions].astype(np.int64) << bit
+        else:
+            numbers: dict[Status, int] = {}
+            statuses = [self.status(position) for position in positions.tolist()]
+            kinds = np.array([numbers.setdefault(status, len(numbers)) for status in statuses])
+        _, first, inverse = np.unique(kinds, return_index=True, return_inverse=True)
+        return positions[first].tolist(), inverse
 
     def histogram(self, among: Bools | None = None) -> dict[str, int]:
         """Number of rows (of `among`) that each reason applies to."""

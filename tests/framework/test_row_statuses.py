@@ -3,8 +3,9 @@
 import numpy as np
 
 from bayplan.framework import SUCCESS, Code, Status, Verdict, unresolvable, unschedulable
-from bayplan.framework.row_statuses import MOST_REASONS, RowStatuses
+from bayplan.framework.row_statuses import RowStatuses
 from bayplan.framework.status import pending
+from bayplan.framework.verdict import MOST_REASONS
 
 CPU, MEMORY = unschedulable("cpu").by("Fit"), unschedulable("memory").by("Fit")
 
