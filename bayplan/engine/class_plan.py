@@ -7,10 +7,10 @@ kernel), or on more than that (live: called for every pod, on one row of each gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from enum import Enum
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -43,13 +43,11 @@ from ..runtime.plugin_calls import (
 )
 from ..stamped_cache import StampedCache
 
-SpecHook = tuple[Plugin, Callable[[PodSpec], Hashable]]
+SpecHook = tuple[Plugin, Callable[[PodSpec], Any]]
 Scorer = tuple[ScorePlugin, int]
 """A Score plugin and its weight."""
-
-
-SettledCodes = tuple[Code | None, Code | None]
-"""The codes of PreFilter and PreScore that a spec settles."""
+OutlineAnswers = tuple[Sequence[Hashable], Sequence[int], Sequence[SpecHook]]
+"""An answer of each hook that holds for all specs of an outline, and the hooks that have none, with their numbers."""
 
 
 class Placed(NamedTuple):
@@ -57,26 +55,6 @@ class Placed(NamedTuple):
 
     place: int
     plugin: FilterPlugin
-
-
-class Points(NamedTuple):
-    """The plugins of a profile, at the points that decide where a pod goes."""
-
-    pre_filters: Sequence[PreFilterPlugin]
-    filters: Sequence[FilterPlugin]
-    pre_scores: Sequence[PreScorePlugin]
-    scores: Sequence[Scorer]
-    counting: frozenset[Plugin]
-    """The Score plugins that may normalise by how many nodes have a score."""
-
-    @classmethod
-    def of(cls, profile: ProfileRuntime) -> Points:
-        """The plugins of `profile`."""
-        filtering, scoring = profile.filtering, profile.scoring
-        normalized = [plugin for plugin, _ in scoring.scores if is_normalized(plugin)]
-        counting = frozenset(p for p in normalized if not ignores_repetition(p))
-        filters = filtering.pre_filters, filtering.filters
-        return cls(*filters, scoring.pre_scores, scoring.scores, counting)
 
 
 class ClassPlan(msgspec.Struct, frozen=True, eq=False):
@@ -112,51 +90,39 @@ class ClassPlan(msgspec.Struct, frozen=True, eq=False):
     """Key on which the node part depends."""
 
 
-class Declared(NamedTuple):
-    """Declarations of plugins about a spec, or about all specs of an outline."""
-
-    settled: tuple[SettledCodes, ...]
-    of_objects: tuple[Hashable, ...]
-    of_rows: tuple[Hashable, ...]
-
-
-READS_AMOUNTS = object()
-"""Stands for the key of a plugin on rows, where it differs between specs of an outline."""
-
-
-class OutlinePlan(NamedTuple):
-    """The plan for specs of one outline, without the rules on amounts."""
-
-    plan: ClassPlan | None
-    """None if a settled PreFilter or PreScore refuses such pods."""
-    declared: Declared
-    amount_hooks: Sequence[SpecHook]
-    """`spec_key` of the plugins on rows that read amounts in it."""
-
-
 class Planner:
     """Makes plans. Specs share one plan where they settle the same plugins and have equal keys for cached answers.
 
-    Hooks that read no amounts are called once per outline; for each further spec only those of plugins on amounts are.
-    Stale: everything, when the stamp that is given with a pod is another one.
+    Hooks that read no amounts are called once per outline; for each further spec only the others are. Stale:
+    everything, when the stamp that is given with a pod is another one.
     """
 
-    def __init__(self, points: Points) -> None:
-        self._points = points
-        every: dict[Plugin, None] = dict.fromkeys(
-            (*points.filters, *(plugin for plugin, _ in points.scores))
+    def __init__(self, profile: ProfileRuntime) -> None:
+        self._filtering, self._scoring = profile.filtering, profile.scoring
+        scores = [plugin for plugin, _ in self._scoring.scores]
+        self._counting = {p for p in scores if is_normalized(p) and not ignores_repetition(p)}
+        """The Score plugins that may normalise by how many nodes have a score."""
+        every: dict[Plugin, None] = dict.fromkeys((*self._filtering.filters, *scores))
+        self._preparing: Sequence[Plugin] = list(
+            dict.fromkeys((*self._filtering.pre_filters, *self._scoring.pre_scores))
         )
-        preparing: dict[Plugin, None] = dict.fromkeys((*points.pre_filters, *points.pre_scores))
-        self._settled_hooks = [(plugin, plugin.settled) for plugin in preparing]
-        self._object_hooks = [(p, p.spec_key) for p in every if p.scope is NODE_OBJECT]
-        self._row_hooks = [(p, p.spec_key) for p in every if p.scope is NODE_ROW]
+        on_objects = [(p, p.spec_key) for p in every if p.scope is NODE_OBJECT]
+        on_rows = [(p, p.spec_key) for p in every if p.scope is NODE_ROW]
+        settling = [(plugin, plugin.settled) for plugin in self._preparing]
+        self._hooks: Sequence[SpecHook] = [*settling, *on_objects, *on_rows]
+        self._of_objects = slice(len(settling), len(settling) + len(on_objects))
+        """Where the keys for answers on node objects are; codes come before, keys for answers on rows after them."""
+        self._reading: set[int] = set()
+        """The hooks, by their numbers, that read the amounts of some spec."""
         cached = [plugin for plugin in every if plugin.scope not in (CLUSTER, GROUPS)]
         self._is_by_spec = all(has_own(plugin, Plugin, "spec_key") for plugin in cached)
         """True while every cached answer is keyed by the spec alone."""
         self._plans: StampedCache[Hashable, ClassPlan] = StampedCache("plans", 8192)
         """By spec (or by whole pod), and by declarations, which several specs have in common."""
-        self._outlines: StampedCache[Hashable, OutlinePlan] = StampedCache("plans of outlines")
-        """By outline, or by spec where `settled`, or `spec_key` on node objects, reads amounts."""
+        self._outlines: StampedCache[Hashable, OutlineAnswers] = StampedCache(
+            "answers about outlines"
+        )
+        self._sorted: StampedCache[Hashable, ClassPlan] = StampedCache("sorted plugins")
 
     def plan(self, pod: Pod, stamp: Hashable) -> tuple[ClassPlan, bool] | None:
         """The plan for the class of `pod`, and whether it was made for this pod.
@@ -169,125 +135,124 @@ class Planner:
             return plan, False
         if pod.spec.pin:
             pod = pod.replace(spec=spec)  # pods that are equal but for the name share a plan
-        made = self._make(pod, self._outline_plan(spec, stamp), stamp)
+        made = self._make(pod, stamp)
         if made is not None:
             self._plans.put(spec if self._is_by_spec else whole_key(pod), made[0])
         return made
 
-    def _make(
-        self, pod: Pod, outline: OutlinePlan, stamp: Hashable
-    ) -> tuple[ClassPlan, bool] | None:
-        if outline.plan is None:
-            return None
-        settled, of_objects, of_rows = outline.declared
-        keys = ask_hooks(outline.amount_hooks, pod.spec)
-        object_key: Hashable = (settled, of_objects)
-        is_whole = None in of_objects or None in of_rows
-        if is_whole or None in keys:
+    def _make(self, pod: Pod, stamp: Hashable) -> tuple[ClassPlan, bool] | None:
+        answers = self._answers(pod.spec, stamp)
+        first = self._of_objects.start
+        codes, of_objects = answers[:first], answers[self._of_objects]
+        key, object_key = [*answers], [*codes, *of_objects]
+        if None in answers:
             self._is_by_spec = False  # for some specs, a plugin reads the whole pod
-            keys.append(whole_key(pod))
-            if is_whole:
-                object_key = (object_key, keys[-1])
+            key.append(whole_key(pod))
+        if None in of_objects:
+            object_key.append(whole_key(pod))
         try:
-            plan = self._plans.get((outline.declared, *keys), stamp)
+            plan = self._plans.get(tuple(key), stamp)
         except TypeError:
-            check_keys(self._object_hooks, of_objects)
-            check_keys(self._row_hooks, of_rows)
-            check_keys(outline.amount_hooks, keys)
+            check_keys(self._hooks[first:], answers[first:])
             raise
         if plan is not None:
             return plan, False
-        plan = _with_rules(outline.plan, pod, object_key)
-        return self._plans.put((outline.declared, *keys), plan), True
+        plan = self._sorted.get(tuple(codes))
+        if plan is None:
+            plan = self._sort_plugins(codes)
+            if plan is None:
+                return None
+            self._sorted.put(tuple(codes), plan)
+        plan = _with_rules(plan, pod, tuple(object_key))
+        return self._plans.put(tuple(key), plan), True
 
-    def _outline_plan(self, spec: PodSpec, stamp: Hashable) -> OutlinePlan:
-        found = self._outlines.get(spec.outline, stamp) or self._outlines.get(spec, stamp)
-        if found is not None:
-            return found
-        key: Hashable = spec.outline
-        declared = of_outline(spec, partial(self._declared, row_keys=self._row_keys))
-        if declared is None:
-            key, declared = spec, self._declared(spec, partial(_keys, self._row_hooks))
-        hooks = zip(self._row_hooks, declared.of_rows, strict=True)
-        amount_hooks = [hook for hook, row_key in hooks if row_key is READS_AMOUNTS]
-        plan = self._without_rules(declared.settled)
-        return self._outlines.put(key, OutlinePlan(plan, declared, amount_hooks))
+    def _answers(self, spec: PodSpec, stamp: Hashable) -> list[Hashable]:
+        """The answer of each hook about a spec; of `settled` the codes."""
+        known = self._outlines.get(spec.outline, stamp)
+        if known is None:
+            known = self._outlines.put(spec.outline, self._answers_of_outline(spec))
+        answers, reading, hooks = list(known[0]), known[1], known[2]
+        for number, answer in zip(reading, _ask(hooks, spec), strict=True):
+            answers[number] = answer
+        return answers
 
-    def _declared(
-        self, spec: PodSpec, row_keys: Callable[[PodSpec], Iterable[Hashable]]
-    ) -> Declared:
-        settled = tuple([_codes_of(each) for each in ask_hooks(self._settled_hooks, spec)])
-        return Declared(settled, _keys(self._object_hooks, spec), tuple(row_keys(spec)))
+    def _answers_of_outline(self, spec: PodSpec) -> OutlineAnswers:
+        every = range(len(self._hooks))
+        quiet = [number for number in every if number not in self._reading]
+        found = of_outline(spec, partial(_ask, [self._hooks[number] for number in quiet]))
+        known = {} if found is None else dict(zip(quiet, found, strict=True))
+        for number in quiet if found is None else ():
+            answer = of_outline(spec, partial(_ask, [self._hooks[number]]))
+            if answer is None:
+                self._reading.add(number)
+            else:
+                known[number] = answer[0]
+        reading = [number for number in every if number not in known]
+        answers = [known.get(number) for number in every]
+        return answers, reading, [self._hooks[number] for number in reading]
 
-    def _row_keys(self, outline: PodSpec) -> Iterator[Hashable]:
-        for entry in self._row_hooks:
-            keys = of_outline(outline, partial(_keys, [entry]))
-            yield READS_AMOUNTS if keys is None else keys[0]
+    def _sort_plugins(self, settled: Sequence[Any]) -> ClassPlan | None:
+        """A plan without what depends on the amounts that a spec asks for; None if a settled plugin refuses.
 
-    def _without_rules(self, settled: Sequence[SettledCodes]) -> ClassPlan | None:
-        """A plan without what depends on the amounts that a spec asks for; None if a settled plugin refuses."""
-        codes = dict(zip([plugin for plugin, _ in self._settled_hooks], settled, strict=True))
-        filtered = {plugin.name: codes[plugin][0] for plugin in self._points.pre_filters}
-        scored = {plugin.name: codes[plugin][1] for plugin in self._points.pre_scores}
+        The plugins that take part are sorted by what their answers depend on.
+        """
+        filtering, scoring = self._filtering, self._scoring
+        codes = dict(zip(self._preparing, settled, strict=True))
+        filtered: dict[str, Code | None] = {p.name: codes[p][0] for p in filtering.pre_filters}
+        scored: dict[str, Code | None] = {p.name: codes[p][1] for p in scoring.pre_scores}
         every = (*filtered.values(), *scored.values())
         if any(code not in (None, Code.Success, Code.Skip) for code in every):
             return None
-        return _sort_plugins(self._points, filtered, scored)
+        asked = frozenset(name for name, code in filtered.items() if code is None)
+        prepared = frozenset(name for name, code in scored.items() if code is None)
+        filters: dict[On, list[Placed]] = {on: [] for on in On}
+        for placed in map(Placed._make, enumerate(filtering.filters)):
+            if filtered.get(placed.plugin.name) is not Code.Skip:
+                filters[_filters_on(placed.plugin, asked)].append(placed)
+        scores: dict[On, list[Scorer]] = {on: [] for on in On}
+        raws: dict[On, list[Scorer]] = {on: [] for on in On}
+        for plugin, weight in scoring.scores:
+            if scored.get(plugin.name) is not Code.Skip:
+                on = On.MORE if plugin in self._counting else _scores_on(plugin, prepared)
+                is_raw = on is not On.MORE and is_normalized(plugin)
+                (raws if is_raw else scores)[on].append((plugin, weight))
+        live_pre_scores = [p for p in scoring.pre_scores if p.name in prepared]
+        live: list[Plugin] = [*(p.plugin for p in filters[On.MORE]), *live_pre_scores]
+        distinct = dict.fromkeys([*live, *(plugin for plugin, _ in scores[On.MORE])])
+        by_marks = [plugin for plugin in distinct if plugin.scope is GROUPS]
+        grouped = tuple(plugin for plugin in by_marks if plugin not in self._counting)
+        cached = [p.plugin.name for p in (*filters[On.NODE], *filters[On.ROW])]
+        return ClassPlan(
+            pre_filters=[p for p in filtering.pre_filters if p.name in asked],
+            asked_names=asked,
+            skip_filter=frozenset(n for n, code in filtered.items() if code is Code.Skip),
+            object_filters=filters[On.NODE],
+            rule_filters=filters[On.AMOUNTS],
+            row_filters=filters[On.ROW],
+            live_filters=filters[On.MORE],
+            object_scores=scores[On.NODE],
+            object_raws=raws[On.NODE],
+            rule_scores=scores[On.AMOUNTS],
+            row_scores=scores[On.ROW],
+            row_raws=raws[On.ROW],
+            live_pre_scores=live_pre_scores,
+            live_scores=scores[On.MORE],
+            grouped=grouped,
+            is_plain=len(grouped) == len(distinct) and not raws[On.ROW],
+            # without Score plugins, every node has 1
+            constant=_constant(raws[On.NODE]) if scoring.scores else 1,
+            unsettled=asked.intersection(cached),
+        )
 
 
-def _keys(hooks: Sequence[SpecHook], spec: PodSpec) -> tuple[Hashable, ...]:
-    return tuple(ask_hooks(hooks, spec))
+def _ask(hooks: Sequence[SpecHook], spec: PodSpec) -> tuple[Hashable, ...]:
+    """The answers of hooks about a spec; of `settled` the codes of PreFilter and PreScore, None where none is given."""
+    return tuple([_codes_of(a) if isinstance(a, Settled) else a for a in ask_hooks(hooks, spec)])
 
 
-def _codes_of(settled: Settled) -> SettledCodes:
+def _codes_of(settled: Settled) -> tuple[Code | None, Code | None]:
     first, second, _ = settled
     return None if first is None else first.code, None if second is None else second.code
-
-
-def _sort_plugins(
-    points: Points, filtered: Mapping[str, Code | None], scored: Mapping[str, Code | None]
-) -> ClassPlan:
-    """The plugins that take part, by what their answers depend on; given are the settled codes by name."""
-    asked = frozenset(name for name, code in filtered.items() if code is None)
-    prepared = frozenset(name for name, code in scored.items() if code is None)
-    filters: dict[On, list[Placed]] = {on: [] for on in On}
-    for placed in map(Placed._make, enumerate(points.filters)):
-        if filtered.get(placed.plugin.name) is not Code.Skip:
-            filters[_filters_on(placed.plugin, asked)].append(placed)
-    scores: dict[On, list[Scorer]] = {on: [] for on in On}
-    raws: dict[On, list[Scorer]] = {on: [] for on in On}
-    for plugin, weight in points.scores:
-        if scored.get(plugin.name) is not Code.Skip:
-            on = On.MORE if plugin in points.counting else _scores_on(plugin, prepared)
-            is_raw = on is not On.MORE and is_normalized(plugin)
-            (raws if is_raw else scores)[on].append((plugin, weight))
-    live_pre_scores = [p for p in points.pre_scores if p.name in prepared]
-    live: list[Plugin] = [*(p.plugin for p in filters[On.MORE]), *live_pre_scores]
-    distinct = dict.fromkeys([*live, *(plugin for plugin, _ in scores[On.MORE])])
-    by_marks = [plugin for plugin in distinct if plugin.scope is GROUPS]
-    grouped = tuple(plugin for plugin in by_marks if plugin not in points.counting)
-    cached = [p.plugin.name for p in (*filters[On.NODE], *filters[On.ROW])]
-    return ClassPlan(
-        pre_filters=[p for p in points.pre_filters if p.name in asked],
-        asked_names=asked,
-        skip_filter=frozenset(n for n, code in filtered.items() if code is Code.Skip),
-        object_filters=filters[On.NODE],
-        rule_filters=filters[On.AMOUNTS],
-        row_filters=filters[On.ROW],
-        live_filters=filters[On.MORE],
-        object_scores=scores[On.NODE],
-        object_raws=raws[On.NODE],
-        rule_scores=scores[On.AMOUNTS],
-        row_scores=scores[On.ROW],
-        row_raws=raws[On.ROW],
-        live_pre_scores=live_pre_scores,
-        live_scores=scores[On.MORE],
-        grouped=grouped,
-        is_plain=len(grouped) == len(distinct) and not raws[On.ROW],
-        # without Score plugins, every node has 1
-        constant=_constant(raws[On.NODE]) if points.scores else 1,
-        unsettled=asked.intersection(cached),
-    )
 
 
 class On(Enum):
@@ -335,7 +300,7 @@ def _with_rules(plan: ClassPlan, pod: Pod, object_key: Hashable) -> ClassPlan:
     for placed in plan.rule_filters:
         rule = rules[placed.plugin].fit
         if rule is not None and rule.is_codable and fit is None:
-            fit, fit_place = rule._replace(plugin=placed.plugin.name), placed.place
+            fit, fit_place = rule, placed.place
         else:
             row_filters = sorted([*row_filters, placed])
     weighted: list[Weighted] = []

@@ -46,22 +46,6 @@ class ClassView:
     For pods that no live plugin has an effect on it is all groups: one, whose rows get no points (`kernel.Groups`).
     """
 
-    __slots__ = (
-        "_epoch",
-        "_has_row_plugins",
-        "_judge",
-        "_peaks",
-        "_rows_seen",
-        "_statuses",
-        "included",
-        "includes_raws",
-        "part",
-        "plan",
-        "present",
-        "raws",
-        "values",
-    )
-
     def __init__(self, plan: ClassPlan, part: NodePart) -> None:
         self.plan = plan
         self.part = part
@@ -180,11 +164,13 @@ class ClassView:
             return known[1]
         numbers, codes, sizes = distinct_refusals(self.values)
         statuses, noted, rules = [SUCCESS], self.part.codes.statuses, self.plan.rules
+        plugins = {placed.place: placed.plugin.name for placed in self.plan.rule_filters}
         for code in codes:
-            if rules.fit is not None and place_of(code) == rules.place:
-                statuses.append(fit_status(rules.fit, local_of(code)).by(rules.fit.plugin))
+            place, local = place_of(code), local_of(code)
+            if rules.fit is not None and place == rules.place:
+                statuses.append(fit_status(rules.fit, local).by(plugins[place]))
             else:
-                statuses.append(noted[local_of(code)])
+                statuses.append(noted[local])
         found = RowStatuses.of(statuses, numbers, [0, *sizes])
         self._statuses = (self._rows_seen, found)
         return found

@@ -18,7 +18,7 @@ A pod that is to be spread over zones, after one node changed:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 
 import msgspec
 
@@ -40,7 +40,7 @@ from ..runtime import ProfileRuntime
 from ..runtime.plugin_calls import PodCalls, ask_hook, ask_keys, has_own
 from ..stamped_cache import Budget, BudgetedCache, StampedCache
 from ..table import Ints, NodeTable
-from .class_plan import ClassPlan, Planner, Points
+from .class_plan import ClassPlan, Planner
 from .class_view import ClassView
 from .marks import NO_MARKS, GroupRules, Marks, MarksOfClasses
 from .node_part import NodePart
@@ -62,23 +62,11 @@ class Decision(msgspec.Struct):
 
     best: Best
     ranked: ClassView | RowGroups
-    """The total of each row. For a pod that names its node, the values of its class."""
+    """The total of each row, negative where the pod does not fit. For a pod that names its node, the values of its
+    class.
+    """
     refusals: RowStatuses | None = None
     """When no node fits: the status of each row."""
-
-    @property
-    def totals(self) -> Ints:
-        """int64 per row, negative where the pod does not fit."""
-        return self.ranked.totals()
-
-    @property
-    def total_at(self) -> Callable[[int], int]:
-        """Gives the total of one row."""
-        return self.ranked.total_at
-
-    def nth_best(self, n: int) -> int:
-        """The n-th row, from 0, with the best total."""
-        return self.ranked.nth_best(n)
 
 
 class Prepared(msgspec.Struct, frozen=True, eq=False):
@@ -96,13 +84,6 @@ class Prepared(msgspec.Struct, frozen=True, eq=False):
     """Whether no live plugin has an effect."""
 
 
-class Ranked(msgspec.Struct, frozen=True, eq=False):
-    """Totals, and whether rows may be refused for which the view has no refusal."""
-
-    totals: ClassView | RowGroups
-    refuses: bool
-
-
 NOT_NARROWED: Sequence[FilterPlugin] = ()
 """Stands for filters of pods that name a node and may go elsewhere."""
 
@@ -114,13 +95,13 @@ class Engine:
         self._table = table
         self._nominator = profile.handle.nominator
         self._filtering = profile.filtering
-        self._points = points = Points.of(profile)
-        self._planner = Planner(points)
-        judging = (*points.filters, *(plugin for plugin, _ in points.scores))
+        self._planner = Planner(profile)
+        scoring = profile.scoring
+        judging = (*self._filtering.filters, *(plugin for plugin, _ in scoring.scores))
         every: dict[Plugin, None] = dict.fromkeys(judging)
         clustered = [plugin for plugin in every if has_own(plugin, Plugin, "cluster_key")]
         self._clustered = [(p, p.cluster_key) for p in clustered if p.scope is not GROUPS]
-        grouped = {p for p in (*every, *points.pre_scores) if p.scope is GROUPS}
+        grouped = {p for p in (*every, *scoring.pre_scores) if p.scope is GROUPS}
         self._grouped = [(p, p.cluster_key) for p in clustered if p in grouped]
         self._reads_any_object = len(self._grouped) < len(grouped)
         """Whether some GROUPS plugin does not declare the objects that its columns depend on."""
@@ -145,8 +126,9 @@ class Engine:
         The view of a class that comes for the first time is not cached, unless it surely `comes_again`.
         """
         planned = self._planned(pod)
-        if not isinstance(planned, Planned):
+        if isinstance(planned, Reason):
             return planned
+        plan, marks, is_new = planned
         if pod.status.nominated_node_name:
             return Reason.NOMINATED
         reserved = None
@@ -154,7 +136,6 @@ class Engine:
             if self._nominator.node_of(pod):
                 return Reason.NOMINATED
             reserved = self._filtering.reserved(pod, self._table)
-        plan, marks = planned.plan, planned.marks
         calls = of_class = PodCalls(state, pod, self._table)
         if pod.spec.pin:
             if reserved or not plan.asked_names <= marks.quiet or not self._fits_pin(plan, calls):
@@ -163,7 +144,7 @@ class Engine:
         rules = marks.rules if plan.is_plain and not reserved else None
         if not self._run_pre_filters(of_class, plan, marks, rules):
             return Reason.PRE_FILTER
-        is_cached = comes_again or not planned.is_new or marks.columns != ()
+        is_cached = comes_again or not is_new or marks.columns != ()
         view = self._view_of(plan, state, pod.priority if reserved else None, is_cached)
         view.refresh(of_class, reserved)
         is_plain = plan.is_plain and marks.columns == ()
@@ -182,27 +163,27 @@ class Engine:
         if pod.spec.pin:
             return self._decide_pinned(ready)
         ranked = self._rank(ready, within)
-        if not isinstance(ranked, Ranked):
+        if isinstance(ranked, Reason):
             return ranked
-        best = Best(*ranked.totals.best())
+        totals, refuses_more = ranked
+        best = Best(*totals.best())
         if best.feasible:
-            return Decision(best, ranked.totals)
-        if ranked.refuses:
+            return Decision(best, totals)
+        if refuses_more:
             return Reason.NO_NODE
         return Decision(best, ready.view, ready.view.statuses())
 
-    def _rank(self, ready: Prepared, within: Ints | None) -> Ranked | Reason:
-        """The feasible rows in groups, each with its points: by rules if they are enough, else by calling plugins."""
-        table, calls, view, marks, rules = (
-            self._table,
-            ready.calls,
-            ready.view,
-            ready.marks,
-            ready.rules,
-        )
-        reserved = ready.reserved
+    def _rank(
+        self, ready: Prepared, within: Ints | None
+    ) -> tuple[ClassView | RowGroups, bool] | Reason:
+        """The feasible rows in groups, each with its points: by rules if they are enough, else by calling plugins.
+
+        Also whether rows may be refused for which the view has no refusal.
+        """
+        table, calls, view, marks = self._table, ready.calls, ready.view, ready.marks
+        rules, reserved = ready.rules, ready.reserved
         if ready.is_plain and view.includes_raws and within is None and not reserved:
-            return Ranked(view, refuses=False)  # all feasible rows are one group, without points
+            return view, False  # all feasible rows are one group, without points
         if rules is not None:
             groups = None
             if view.includes_raws:
@@ -210,7 +191,7 @@ class Engine:
             if groups is not None:
                 calls.state.skip_filter.update(rules.plugins)
                 apply_rules(calls, view, rules, groups)
-                return Ranked(groups, bool(rules.limits))
+                return groups, bool(rules.limits)
             if not _accept(calls, [p for p in view.plan.pre_filters if p.name in rules.plugins]):
                 return Reason.PRE_FILTER
         live, values = LivePlugins.of(view, marks, calls.state), view.values
@@ -222,7 +203,7 @@ class Engine:
         totals = find_groups(view, values, live, table, self._trackers)
         if not isinstance(totals, ClassView):
             call_plugins(calls, view, live, totals)
-        return Ranked(totals, bool(live.filters) or values is not view.values)
+        return totals, bool(live.filters) or values is not view.values
 
     def nominated_row(self, state: CycleState, pod: Pod) -> int | None:
         """The row of the node that the status of `pod` nominates, if it fits there; else None."""
@@ -232,7 +213,8 @@ class Engine:
         planned = self._planned(pod)
         if isinstance(planned, Reason):
             return None
-        if not self._run_pre_filters(PodCalls(state, pod, table), planned.plan, planned.marks):
+        plan, marks, _ = planned
+        if not self._run_pre_filters(PodCalls(state, pod, table), plan, marks):
             return None
         status = self._filtering.filter_with_nominated(state, pod, table.node_at(row))
         return row if status.is_success else None
@@ -286,7 +268,7 @@ class Engine:
         if known is not None:
             return known
         calls = PodCalls(CycleState(), calls.pod, self._table)
-        narrowing = {p.name for p in self._points.pre_filters if _narrows_to_pin(calls, p)}
+        narrowing = {p.name for p in self._filtering.pre_filters if _narrows_to_pin(calls, p)}
         if not narrowing:
             return self._of_pinned.put(plan, NOT_NARROWED)
         placed = (*plan.object_filters, *plan.row_filters, *plan.rule_filters)
@@ -295,8 +277,10 @@ class Engine:
 
     # The view of a class
 
-    def _planned(self, pod: Pod) -> Planned | Reason:
-        """The plan and the marks for the class of `pod`; or why it is not judged as any other pod of its class."""
+    def _planned(self, pod: Pod) -> tuple[ClassPlan, Marks, bool] | Reason:
+        """The plan and the marks for the class of `pod`, and whether the plan is new; or why it is not judged as any
+        other pod of its class.
+        """
         if not self.applies:
             return Reason.PROFILE
         if pod.node_name:
@@ -309,7 +293,7 @@ class Engine:
             return Reason.REFUSED
         plan, is_new = found
         marks = self._marks.get(plan, pod, self._columns_stamp) if plan.grouped else NO_MARKS
-        return Planned(plan, marks, is_new)
+        return plan, marks, is_new
 
     def _follow_cluster(self) -> None:
         """Drop what depends on more than the rows of the table, when that changed."""
@@ -376,14 +360,6 @@ class Engine:
             if not judge(calls.state, calls.pod, self._table.node_at(row)).is_success:
                 values[row] = REFUSED
         return values
-
-
-class Planned(msgspec.Struct, frozen=True, eq=False):
-    """The plan and the marks for the class of a pod, and whether the plan is new."""
-
-    plan: ClassPlan
-    marks: Marks
-    is_new: bool
 
 
 def _accept(calls: PodCalls, plugins: Sequence[PreFilterPlugin]) -> bool:

@@ -74,8 +74,6 @@ NO_MARKS = Marks((), frozenset())
 class MarksOfClasses:
     """The marks for each class of pods."""
 
-    __slots__ = ("_marks", "_table")
-
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._marks: StampedCache[Hashable, Marks] = StampedCache("marks", 16384)

@@ -23,18 +23,6 @@ class NodePart:
     equal raw scores are a group, and `raw_samples` a row of each group; None when all raw scores are 0.
     """
 
-    __slots__ = (
-        "_nodes",
-        "_plan",
-        "_points",
-        "base",
-        "codes",
-        "epoch",
-        "raw_ids",
-        "raw_samples",
-        "raws",
-    )
-
     def __init__(self, plan: ClassPlan) -> None:
         self._plan = plan
         self._nodes = -1
@@ -85,8 +73,9 @@ class NodePart:
     def _judge(self, calls: PodCalls, rows: Ints) -> None:
         plan, table, size = self._plan, calls.table, len(calls.table)
         if len(self.base) != size:
-            self.base = _grown(self.base, size)
-            self.raws = [_grown(raw, size) for raw in self.raws]
+            more = np.zeros(size - len(self.base), dtype=np.int64)
+            self.base = np.concatenate((self.base, more))
+            self.raws = [np.concatenate((raw, more)) for raw in self.raws]
         self.base[rows] = DEAD
         live = rows[table.live[rows]]
         self.base[live] = plan.constant
@@ -106,9 +95,3 @@ class NodePart:
             groups = group_rows(self.base, varied)
             if len(groups.samples):  # else all rows are refused
                 self.raw_ids, self.raw_samples = groups.ids, groups.samples
-
-
-def _grown(values: Ints, size: int) -> Ints:
-    longer = np.zeros(size, dtype=np.int64)
-    longer[: len(values)] = values
-    return longer

@@ -19,8 +19,6 @@ from .class_plan import Placed, Scorer
 class StatusCodes:
     """The statuses with which filters refuse rows, each with a number."""
 
-    __slots__ = ("_numbers",)
-
     def __init__(self) -> None:
         self._numbers: dict[Status, int] = {}
 

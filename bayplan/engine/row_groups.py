@@ -47,8 +47,6 @@ class LivePlugins(NamedTuple):
     def of(cls, view: ClassView, marks: Marks, state: CycleState) -> LivePlugins:
         """Those of the plan that are neither skipped nor quiet."""
         plan, quiet = view.plan, marks.quiet
-        if plan.is_plain and marks.columns == ():
-            return NO_LIVE_PLUGINS
         filters = [p.plugin for p in plan.live_filters if p.plugin.name not in state.skip_filter]
         pre_scores = [p for p in plan.live_pre_scores if p.name not in quiet]
         unscored = quiet | state.skip_score
@@ -57,9 +55,6 @@ class LivePlugins(NamedTuple):
         is_grouped = not plan.row_raws and all(plugin in plan.grouped for plugin in every)
         is_scored = bool(pre_scores or scores or plan.row_raws)
         return cls(filters, pre_scores, scores, marks.columns if is_grouped else None, is_scored)
-
-
-NO_LIVE_PLUGINS = LivePlugins((), (), (), (), is_scored=False)
 
 
 def narrow(calls: PodCalls, view: ClassView, values: Ints, live: LivePlugins) -> Ints:

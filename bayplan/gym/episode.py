@@ -34,7 +34,7 @@ class AgentChoice(TieBreak):
         return self._otherwise.choose(tied, rows, table, search)
 
     def choose_best(self, decision: Decision, table: NodeTable, search: Ordered) -> int:
-        if self.row != NO_ROW and decision.total_at(self.row) >= 0:
+        if self.row != NO_ROW and decision.ranked.total_at(self.row) >= 0:
             return self.row
         return self._otherwise.choose_best(decision, table, search)
 

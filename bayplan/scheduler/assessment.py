@@ -109,7 +109,7 @@ def _feasible(inquiry: Inquiry) -> tuple[Ints, Ints]:
         best.feasible == 1
     ):  # also for a pod that names its node: the totals are then those of its class
         return np.array([best.row]), np.array([best.total])
-    totals = decision.totals
+    totals = decision.ranked.totals()
     rows: Ints = np.flatnonzero(totals >= 0)
     return rows, totals[rows]
 

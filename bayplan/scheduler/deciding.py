@@ -342,7 +342,7 @@ def check_feasible(decision: Decision, rows: Ints, pod: Pod, table: NodeTable) -
     if pod.spec.pin:
         found = np.array([decision.best.row], dtype=np.int64)
     else:
-        found = np.flatnonzero(decision.totals >= 0)
+        found = np.flatnonzero(decision.ranked.totals() >= 0)
     if not np.array_equal(found, rows):
         differing = np.setxor1d(found, rows)
         raise _disagreement(pod, differing, table, "whether the pod fits")
@@ -352,7 +352,7 @@ def check_totals(decision: Decision, rows: Ints, totals: Ints, pod: Pod, table: 
     """Raise EngineDisagreementError unless the engine gives `rows` these totals."""
     if pod.spec.pin or not len(rows):
         return
-    ours = decision.totals[rows]
+    ours = decision.ranked.totals()[rows]
     if not np.array_equal(ours, totals):
         raise _disagreement(pod, rows[ours != totals], table, "the total score")
 
@@ -381,12 +381,12 @@ def note_runner_up(notes: AttemptNotes, table: NodeTable, row: int, decision: De
     """Note the best node beside `row`, which was chosen; two nodes or more are feasible."""
     best = decision.best
     if best.ties > 1:
-        other = decision.nth_best(0)
+        other = decision.ranked.nth_best(0)
         if other == row:
-            other = decision.nth_best(1)
+            other = decision.ranked.nth_best(1)
         notes.runner_up, notes.runner_up_total = table.names[other], best.total
         return
-    note_second(notes, decision.totals, row, None, table)
+    note_second(notes, decision.ranked.totals(), row, None, table)
 
 
 def note_second(

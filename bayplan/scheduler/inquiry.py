@@ -123,7 +123,7 @@ class Inquiry:
 
     def totals(self) -> Ints:
         """int64 per row: the total by which a node is chosen; negative where the pod does not fit."""
-        return self.decision().totals
+        return self.decision().ranked.totals()
 
     def decision(self) -> Decision:
         """The same as a decision, with the best row and without the totals of the others."""

@@ -55,7 +55,7 @@ class TieBreak(ABC):
         best = decision.best
         if best.ties == 1:
             return best.row
-        totals = decision.totals
+        totals = decision.ranked.totals()
         rows = np.flatnonzero(totals >= 0)
         tied = np.flatnonzero(totals[rows] == totals[best.row])
         return int(rows[self.choose(tied, rows, table, search)])
@@ -97,9 +97,9 @@ class RandomTies(TieBreak):
         best = decision.best
         if best.ties == 1:
             return best.row
-        size, total_at = len(table), decision.total_at
+        size, total_at = len(table), decision.ranked.total_at
         if _are_few(best.ties, size):
-            return decision.nth_best(int(self._draw() * best.ties))
+            return decision.ranked.nth_best(int(self._draw() * best.ties))
         highest = total_at(best.row)
         while total_at(row := int(self._draw() * size)) != highest:
             pass
@@ -159,7 +159,7 @@ class FirstByName(TieBreak):
         best = decision.best
         if best.ties == 1:
             return best.row
-        totals = decision.totals
+        totals = decision.ranked.totals()
         tied = (totals == totals[best.row]).nonzero()[0]
         return int(tied[self.ranks(table)[tied].argmin()])
 

@@ -168,7 +168,7 @@ class TrialCluster:
 
     def totals(self, pod: Pod) -> Ints:
         """int64 per row of the table: the score of a node, negative where the pod does not fit."""
-        return self.decide(pod).totals
+        return self.decide(pod).ranked.totals()
 
     def decide(self, pod: Pod) -> Decision:
         """The same as a decision: the best node, and the totals on demand."""

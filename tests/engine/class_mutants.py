@@ -20,20 +20,26 @@ CLASS_MUTANTS = [
     Mutant(
         "a spec_key that is None is a key",
         PLAN,
-        "is_whole = None in of_objects or None in of_rows",
-        "is_whole = False",
+        "        if None in answers:\n",
+        "        if False:\n",
     ),
     Mutant(
         "a spec_key that is None is a key for rows",
         PLAN,
-        "if is_whole or None in keys:",
-        "if is_whole:",
+        "        if None in answers:\n",
+        "        if None in of_objects:\n",
+    ),
+    Mutant(
+        "a spec_key that is None is a key for node parts",
+        PLAN,
+        "        if None in of_objects:\n",
+        "        if False:\n",
     ),
     Mutant(
         "hooks that read amounts are asked once per outline",
         PLAN,
-        "key, declared = spec, self._declared",
-        "declared = self._declared",
+        "self._outlines.put(spec.outline, self._answers_of_outline(spec))",
+        "self._outlines.put(spec.outline, (_ask(self._hooks, spec), [], []))",
     ),
     Mutant(
         "a hook that catches the exception for reading amounts reads none",
@@ -62,14 +68,14 @@ CLASS_MUTANTS = [
     Mutant(
         "plans are shared whatever plugins read of rows",
         PLAN,
-        "keys = ask_hooks(outline.amount_hooks, pod.spec)",
-        "keys = [hash(None in ask_hooks(outline.amount_hooks, pod.spec))]",
+        "key, object_key = [*answers], [*codes, *of_objects]",
+        "key = object_key = [*codes, *of_objects]",
     ),
     Mutant(
         "plans are shared whatever plugins read of nodes",
         PLAN,
-        "Declared(settled, _keys(self._object_hooks, spec),",
-        "Declared(settled, (None in _keys(self._object_hooks, spec),),",
+        "key, object_key = [*answers], [*codes, *of_objects]",
+        "key, object_key = [*codes, *answers[self._of_objects.stop :]], [*codes]",
     ),
     Mutant(
         "node parts are shared by all",
@@ -187,8 +193,8 @@ CLASS_MUTANTS = [
     Mutant(
         "refusals beside nominated pods pass for explained",
         ENGINE,
-        "bool(live.filters) or values is not view.values)",
-        "bool(live.filters))",
+        "return totals, bool(live.filters) or values is not view.values",
+        "return totals, bool(live.filters)",
     ),
     Mutant(
         "pods of all priorities leave the same room",

@@ -263,7 +263,7 @@ class World:
             assert [found] == [(row, 1, 1) for row in expected.totals], "the node that it names"
             return expected
         assert expected.is_general, "PreFilter refuses the pod, or narrows the nodes"
-        feasible = np.flatnonzero(decision.totals >= 0).tolist()
+        feasible = np.flatnonzero(decision.ranked.totals() >= 0).tolist()
         assert feasible == list(expected.totals), "feasible rows"
         assert decision.best.feasible == len(feasible)
         if feasible:
@@ -284,7 +284,7 @@ class World:
         leaders = [row for row, total in expected.items() if total == highest]
         assert (best.ties, best.row) == (len(leaders), leaders[0])
         if len(expected) > 1:  # a single node is taken unscored
-            totals = {row: int(decision.totals[row]) for row in expected}
+            totals = {row: int(decision.ranked.totals()[row]) for row in expected}
             assert totals == expected, "totals"
             assert best.total == highest
 

@@ -247,10 +247,10 @@ TABLE_MUTANTS = [
         "if self._stamp is None:",
     ),
     Mutant(
-        "plans of outlines stay when the stamp changes",
+        "answers about outlines stay when the stamp changes",
         PLAN,
-        "found = self._outlines.get(spec.outline, stamp) or",
-        "found = self._outlines._answers.get(spec.outline) or",
+        "known = self._outlines.get(spec.outline, stamp)",
+        "known = self._outlines._answers.get(spec.outline)",
     ),
     Mutant(
         "plans stay when the stamp changes",

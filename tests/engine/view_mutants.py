@@ -144,7 +144,7 @@ VIEW_MUTANTS = [
     Mutant(
         "a normalize that counts is given one node of each group",
         "engine/class_plan.py",
-        "on = On.MORE if plugin in points.counting else _scores_on(plugin, prepared)",
+        "on = On.MORE if plugin in self._counting else _scores_on(plugin, prepared)",
         "on = _scores_on(plugin, prepared)",
     ),
     Mutant(

@@ -51,7 +51,7 @@ def plan(node_trees: list[Tree], pod_trees: list[Tree], sampled: float) -> list[
         inquiry = view.ask(pod)
         name = choose(inquiry, ties)
         if name and draw.random() < sampled:
-            totals = inquiry.decision().totals.tolist()
+            totals = inquiry.decision().ranked.totals().tolist()
             feasible = [row for row, total in enumerate(totals) if total >= 0]
             compared = draw.sample(feasible, min(most, len(feasible)))
             name = inquiry.table.names[max(compared, key=lambda row: totals[row])]
