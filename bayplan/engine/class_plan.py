@@ -208,13 +208,17 @@ class Planner:
         filters: dict[On, list[Placed]] = {on: [] for on in On}
         for placed in map(Placed._make, enumerate(filtering.filters)):
             if filtered.get(placed.plugin.name) is not Code.Skip:
-                filters[_filters_on(placed.plugin, asked)].append(placed)
+                on = _depends_on(placed.plugin, may_be_rule=placed.plugin.name not in asked)
+                filters[on].append(placed)
         scores: dict[On, list[Scorer]] = {on: [] for on in On}
         raws: dict[On, list[Scorer]] = {on: [] for on in On}
         for plugin, weight in scoring.scores:
             if scored.get(plugin.name) is not Code.Skip:
-                on = On.MORE if plugin in self._counting else _scores_on(plugin, prepared)
-                is_raw = on is not On.MORE and is_normalized(plugin)
+                on, is_raw = On.MORE, False
+                # PreScore may compute something else for every pod.
+                if plugin not in self._counting and plugin.name not in prepared:
+                    on = _depends_on(plugin, may_be_rule=not is_normalized(plugin))
+                    is_raw = on is not On.MORE and is_normalized(plugin)
                 (raws if is_raw else scores)[on].append((plugin, weight))
         live_pre_scores = [p for p in scoring.pre_scores if p.name in prepared]
         live: list[Plugin] = [*(p.plugin for p in filters[On.MORE]), *live_pre_scores]
@@ -264,24 +268,13 @@ class On(Enum):
     MORE = "more than the row"
 
 
-def _filters_on(plugin: FilterPlugin, asked: frozenset[str]) -> On:
+def _depends_on(plugin: Plugin, may_be_rule: bool) -> On:
     if plugin.scope is NODE_OBJECT:
         return On.NODE
     if plugin.scope is not NODE_ROW:
         return On.MORE
-    may_be_rule = plugin.name not in asked and has_own(plugin, Plugin, "amount_rules")
-    return On.AMOUNTS if may_be_rule else On.ROW
-
-
-def _scores_on(plugin: ScorePlugin, prepared: frozenset[str]) -> On:
-    if plugin.name in prepared:
-        return On.MORE  # what PreScore computes may differ for every pod
-    if plugin.scope is NODE_OBJECT:
-        return On.NODE
-    if plugin.scope is not NODE_ROW:
-        return On.MORE
-    may_be_rule = not is_normalized(plugin) and has_own(plugin, Plugin, "amount_rules")
-    return On.AMOUNTS if may_be_rule else On.ROW
+    is_rule = may_be_rule and has_own(plugin, Plugin, "amount_rules")
+    return On.AMOUNTS if is_rule else On.ROW
 
 
 def _constant(raws: Sequence[Scorer]) -> int:

@@ -155,7 +155,7 @@ class ClassView:
         raws = list(zip(self.raws, plan.row_raws, strict=True))
         if len(rows):
             filters, scores = plan.row_filters, plan.row_scores
-            ask_plugins(calls, rows, self.values, self.part.codes, filters, scores, raws)
+            ask_plugins(calls, rows, self.values, self.part.statuses, filters, scores, raws)
 
     def statuses(self) -> RowStatuses:
         """The status of each row."""
@@ -163,7 +163,7 @@ class ClassView:
         if known is not None and known[0] == self._rows_seen:
             return known[1]
         numbers, codes, sizes = distinct_refusals(self.values)
-        statuses, noted, rules = [SUCCESS], self.part.codes.statuses, self.plan.rules
+        statuses, noted, rules = [SUCCESS], list(self.part.statuses), self.plan.rules
         plugins = {placed.place: placed.plugin.name for placed in self.plan.rule_filters}
         for code in codes:
             place, local = place_of(code), local_of(code)

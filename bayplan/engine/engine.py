@@ -327,20 +327,17 @@ class Engine:
         skipped = plan.unsettled & state.skip_filter if plan.unsettled else frozenset()
         key: Hashable = plan if not skipped and priority is None else (plan, skipped, priority)
         view = self._views.get(key) if is_cached else None
-        if view is None:
-            view = ClassView(plan, self._part_of(plan, skipped))
-            if is_cached:
-                self._views.put(key, view, len(self._table) * (1 + len(plan.row_raws)))
-        return view
-
-    def _part_of(self, plan: ClassPlan, skipped: frozenset[str]) -> NodePart:
-        """The node part for a plan; views keep references to theirs, also when it leaves the budget."""
-        key = (plan.object_key, skipped)
-        part = self._parts.get(key)
+        if view is not None:
+            return view
+        size, of_part = len(self._table), (plan.object_key, skipped)
+        part = self._parts.get(of_part)
         if part is None:
-            cells = len(self._table) * (2 + len(plan.object_raws))
-            part = self._parts.put(key, NodePart(plan), cells)
-        return part
+            cells = size * (2 + len(plan.object_raws))
+            part = self._parts.put(of_part, NodePart(plan), cells)
+        view = ClassView(plan, part)
+        if is_cached:
+            self._views.put(key, view, size * (1 + len(plan.row_raws)))
+        return view
 
     def _run_pre_filters(
         self, calls: PodCalls, plan: ClassPlan, marks: Marks, rules: GroupRules | None = None

@@ -12,7 +12,7 @@ from ..runtime.plugin_calls import PodCalls
 from ..stamped_cache import StampedCache
 from ..table import Ints, Rows
 from .class_plan import ClassPlan
-from .row_answers import StatusCodes, ask_plugins
+from .row_answers import StatusNumbers, ask_plugins
 
 
 class NodePart:
@@ -26,7 +26,8 @@ class NodePart:
     def __init__(self, plan: ClassPlan) -> None:
         self._plan = plan
         self._nodes = -1
-        self.codes = StatusCodes()
+        self.statuses: StatusNumbers = {}
+        """Of its own filters, and of those on rows in views that have this part."""
         self.base: Ints = np.zeros(0, dtype=np.int64)
         self.raws: list[Ints] = [self.base for _ in plan.object_raws]
         self.raw_ids: Ints | None = None
@@ -84,7 +85,7 @@ class NodePart:
         raws = list(zip(self.raws, plan.object_raws, strict=True))
         filters, scores = plan.object_filters, plan.object_scores
         if len(live):
-            ask_plugins(calls, live, self.base, self.codes, filters, scores, raws)
+            ask_plugins(calls, live, self.base, self.statuses, filters, scores, raws)
         self._number_raws()
 
     def _number_raws(self) -> None:

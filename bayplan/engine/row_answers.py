@@ -15,37 +15,15 @@ from ..runtime.plugin_calls import PodCalls, check_range
 from ..table import Ints
 from .class_plan import Placed, Scorer
 
-
-class StatusCodes:
-    """The statuses with which filters refuse rows, each with a number."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Status, int] = {}
-
-    def note(self, values: Ints, placed: Placed, verdict: Verdict) -> None:
-        """Write the refusals of a plugin to `values`, except where an earlier plugin refuses."""
-        (refused,) = verdict.codes.nonzero()
-        if not len(refused):
-            return
-        samples, inverse = verdict.distinct(refused)
-        statuses = [verdict.status(sample).by(placed.plugin.name) for sample in samples]
-        numbers = [self._numbers.setdefault(status, len(self._numbers)) for status in statuses]
-        codes = -1 - (placed.place << PLACE_SHIFT | np.array(numbers)[inverse])
-        before = values[refused]
-        takes = (before >= 0) | ((codes > before) & (before != DEAD))
-        values[refused[takes]] = codes[takes]
-
-    @property
-    def statuses(self) -> list[Status]:
-        """The statuses by their numbers."""
-        return list(self._numbers)
+StatusNumbers = dict[Status, int]
+"""The statuses with which filters refuse rows, each with its number: from 0 on, in their order."""
 
 
 def ask_plugins(
     calls: PodCalls,
     rows: Ints,
     values: Ints,
-    codes: StatusCodes,
+    numbers: StatusNumbers,
     filters: Sequence[Placed],
     scores: Sequence[Scorer],
     raws: Sequence[tuple[Ints, Scorer]],
@@ -54,7 +32,7 @@ def ask_plugins(
     found = values[rows]
     for placed in filters:
         if placed.plugin.name not in calls.state.skip_filter:
-            codes.note(found, placed, calls.filter(placed.plugin, rows))
+            _note(found, numbers, placed, calls.filter(placed.plugin, rows))
     if filters:
         values[rows] = found
     accepted = found >= 0
@@ -70,3 +48,17 @@ def ask_plugins(
         values[rows] = found
     for raw, (plugin, _) in raws:
         raw[rows] = calls.score(plugin, rows)
+
+
+def _note(values: Ints, numbers: StatusNumbers, placed: Placed, verdict: Verdict) -> None:
+    """Write the refusals of a plugin to `values`, except where an earlier plugin refuses."""
+    (refused,) = verdict.codes.nonzero()
+    if not len(refused):
+        return
+    samples, inverse = verdict.distinct(refused)
+    statuses = [verdict.status(sample).by(placed.plugin.name) for sample in samples]
+    noted = np.array([numbers.setdefault(status, len(numbers)) for status in statuses])
+    codes = -1 - (placed.place << PLACE_SHIFT | noted[inverse])
+    before = values[refused]
+    takes = (before >= 0) | ((codes > before) & (before != DEAD))
+    values[refused[takes]] = codes[takes]

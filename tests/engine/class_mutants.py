@@ -80,8 +80,8 @@ CLASS_MUTANTS = [
     Mutant(
         "node parts are shared by all",
         ENGINE,
-        "key = (plan.object_key, skipped)",
-        "key = skipped",
+        "of_part = len(self._table), (plan.object_key, skipped)",
+        "of_part = len(self._table), skipped",
     ),
     Mutant(
         "PreFilter that skips some pods is ignored",
@@ -92,8 +92,8 @@ CLASS_MUTANTS = [
     Mutant(
         "node parts are shared by skipped and not",
         ENGINE,
-        "key = (plan.object_key, skipped)",
-        "key = (plan.object_key, frozenset())",
+        "of_part = len(self._table), (plan.object_key, skipped)",
+        "of_part = len(self._table), (plan.object_key, frozenset())",
     ),
     Mutant(
         "marks are shared whatever the labels",

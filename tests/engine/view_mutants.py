@@ -144,8 +144,8 @@ VIEW_MUTANTS = [
     Mutant(
         "a normalize that counts is given one node of each group",
         "engine/class_plan.py",
-        "on = On.MORE if plugin in self._counting else _scores_on(plugin, prepared)",
-        "on = _scores_on(plugin, prepared)",
+        "if plugin not in self._counting and plugin.name not in prepared:",
+        "if plugin.name not in prepared:",
     ),
     Mutant(
         "scores of node objects count twice",
