@@ -46,8 +46,9 @@ cdef extern from "_vectors.h":
     const int64_t MAX_EXACT
     bint lacks_any(const int64_t* capacity, const int64_t* used, int64_t wanted) noexcept nogil
     void mark_short(int64_t* apart, const int64_t* capacity, const int64_t* used, int64_t wanted) noexcept nogil
-    bint are_exact(Amounts amounts) noexcept nogil
-    void score_two(int64_t* points, Amounts a, Amounts b, Scores scores) noexcept nogil
+    int EXACT, ALIKE
+    int inspect(Amounts amounts) noexcept nogil
+    void score_two(int64_t* points, Amounts a, Amounts b, Scores scores, bint is_alike) noexcept nogil
 
 
 cdef struct Demand:
@@ -310,7 +311,6 @@ cdef class CompiledJudge:
         cdef const int64_t* cells[COLUMNS]
         cdef int64_t apart[CHUNK]
         cdef int64_t points[CHUNK]
-        cdef Py_ssize_t row
         cdef int r, i
         cdef bint has_apart
         for i in range(self.column_count):
@@ -362,7 +362,7 @@ cdef class CompiledJudge:
 
     cdef bint score_chunk(self, const int64_t** cells, int64_t* apart, int64_t* points) noexcept nogil:
         """The points of CHUNK rows, given their cells; whether some are in `apart` and have to be judged one by one."""
-        cdef int i
+        cdef int i, both
         cdef bint has_apart = False
         cdef Demand* demand
         cdef Amounts a, b
@@ -377,8 +377,9 @@ cdef class CompiledJudge:
             memset(points, 0, CHUNK * sizeof(int64_t))
             return has_apart
         a, b = self.amounts(cells, 0), self.amounts(cells, 1)
-        if are_exact(a) and are_exact(b):
-            score_two(points, a, b, self.scores)
+        both = inspect(a) & inspect(b)
+        if both & EXACT:
+            score_two(points, a, b, self.scores, both == EXACT | ALIKE)
             return has_apart
         memset(apart, -1, CHUNK * sizeof(int64_t))
         return True

@@ -112,14 +112,20 @@ SEPARATE void mark_short(int64_t *RESTRICT apart, const int64_t *RESTRICT capaci
         apart[r] |= -(int64_t)(capacity[r] - used[r] < wanted);
 }
 
-/* Whether all amounts of a resource are exact as floats, and no capacity is 0. */
-SEPARATE int are_exact(Amounts a) {
+#define EXACT 1
+#define ALIKE 2
+
+/* EXACT: all amounts of a resource are exact as floats, and no capacity is 0. ALIKE: all capacities are equal; nodes of
+   one kind mostly come one after the other. */
+SEPARATE int inspect(Amounts a) {
     const int64_t *RESTRICT capacity = a.capacity, *RESTRICT usage = a.usage, *RESTRICT requested = a.requested;
-    int64_t bits = 0;
+    int64_t bits = 0, others = 0, first = capacity[0];
     UNROLLED
-    for (int r = 0; r < CHUNK; r++)
+    for (int r = 0; r < CHUNK; r++) {
         bits |= capacity[r] | (capacity[r] - 1) | usage[r] | requested[r];
-    return (bits & -MAX_EXACT) == 0;
+        others |= capacity[r] ^ first;
+    }
+    return ((bits & -MAX_EXACT) == 0 ? EXACT : 0) | (others == 0 ? ALIKE : 0);
 }
 
 /* The whole part of a quotient of whole numbers that is 100 at most: of `part` times `factor`, where `factor` is
@@ -159,13 +165,16 @@ static inline double evenness(Capacity a, Capacity b, double used_a, double used
     return evenness_of_two(share(a, used_a), share(b, used_b));
 }
 
-static inline void add_points_of(double *RESTRICT points, Amounts a, Amounts b, Scores scores, int is_least) {
+static inline void add_points_of(double *RESTRICT points, Amounts a, Amounts b, Scores scores, int is_least,
+                                 int is_alike) {
     const int64_t *RESTRICT capacity_a = a.capacity, *RESTRICT usage_a = a.usage, *RESTRICT requested_a = a.requested;
     const int64_t *RESTRICT capacity_b = b.capacity, *RESTRICT usage_b = b.usage, *RESTRICT requested_b = b.requested;
     double over_weights = 1.0 / scores.weight_sum, half = over_weights * 0.5;
     double least_balance = scores.least_balance * scores.balance_weight;
+    Capacity of_a = capacity_of(capacity_a[0]), of_b = capacity_of(capacity_b[0]);
     for (int r = 0; r < CHUNK; r++) {
-        Capacity of_a = capacity_of(capacity_a[r]), of_b = capacity_of(capacity_b[r]);
+        if (!is_alike)
+            of_a = capacity_of(capacity_a[r]), of_b = capacity_of(capacity_b[r]);
         double sum = percent(of_a, float_of(usage_a[r]), scores.usage_amount[0], is_least) * scores.weight[0];
         double percent_b = percent(of_b, float_of(usage_b[r]), scores.usage_amount[1], is_least);
         sum = multiply_add(percent_b, scores.weight[1], sum);
@@ -179,13 +188,17 @@ static inline void add_points_of(double *RESTRICT points, Amounts a, Amounts b, 
     }
 }
 
-/* The weighted points of a chunk of rows whose amounts are exact. */
-SEPARATE void score_two(int64_t *RESTRICT out, Amounts a, Amounts b, Scores scores) {
+/* The weighted points of a chunk of rows whose amounts are exact; `is_alike`: their capacities are equal. */
+SEPARATE void score_two(int64_t *RESTRICT out, Amounts a, Amounts b, Scores scores, int is_alike) {
     double points[CHUNK]; /* of this function, so it is none of the columns */
-    if (scores.is_least)
-        add_points_of(points, a, b, scores, 1);
+    if (scores.is_least && is_alike)
+        add_points_of(points, a, b, scores, 1, 1);
+    else if (scores.is_least)
+        add_points_of(points, a, b, scores, 1, 0);
+    else if (is_alike)
+        add_points_of(points, a, b, scores, 0, 1);
     else
-        add_points_of(points, a, b, scores, 0);
+        add_points_of(points, a, b, scores, 0, 0);
     UNROLLED
     for (int r = 0; r < CHUNK; r++)
         out[r] = whole_of(points[r]);

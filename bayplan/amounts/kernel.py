@@ -336,22 +336,13 @@ def rows_to_ask(values: Ints, changed: Ints | None, place: int | None) -> Ints:
     return np.flatnonzero(wanted) if changed is None else np.unique(changed[wanted])
 
 
-class Refusals(NamedTuple):
-    """int32 per row: the number of its refusal, 0: none. From number 1 on: the refusals, on how many rows each is."""
-
-    numbers: NDArray[np.int32]
-    codes: list[int]
-    sizes: list[int]
-
-
-def distinct_refusals(values: Ints) -> Refusals:
-    """The refusals among `values`, each distinct one once."""
-    if compiled is not None:
-        found = compiled.distinct_refusals(values)
-        if found is not None:
-            return Refusals(*found)
+def distinct_refusals(values: Ints) -> tuple[NDArray[np.int32], list[int], list[int]]:
+    """int32 per row: the number of its refusal, 0: none. From number 1 on: the refusals, their numbers of rows."""
+    found = None if compiled is None else compiled.distinct_refusals(values)
+    if found is not None:
+        return found[0], found[1], found[2]
     numbers = np.zeros(len(values), dtype=np.int32)
     rows = np.flatnonzero((values < 0) & (values != DEAD))
     codes, inverse, sizes = np.unique(values[rows], return_inverse=True, return_counts=True)
     numbers[rows] = inverse + 1
-    return Refusals(numbers, codes.tolist(), sizes.tolist())
+    return numbers, codes.tolist(), sizes.tolist()
