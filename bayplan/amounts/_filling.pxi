@@ -23,6 +23,9 @@ cdef class Filler:
     cdef const int64_t[:, ::1] first
     cdef const int64_t[:, ::1] bases
     cdef int64_t[:, ::1] totals
+    cdef int64_t[::1] judged
+    cdef int64_t[::1] marks
+    cdef int64_t mark
     cdef object columns
 
     def __init__(self, judges, values, bases, uses):
@@ -33,6 +36,8 @@ cdef class Filler:
         self.first = np.stack(values)
         self.bases = np.stack(bases)
         self.totals = np.stack(values)
+        self.judged = np.zeros(self.kinds, dtype=np.int64)
+        self.marks = np.zeros(self.totals.shape[1], dtype=np.int64)
         self.columns = uses  # keeps the cells alive
         for kind in range(self.kinds):
             self.judge_of[kind] = <void*>self.judges[kind]
@@ -43,28 +48,27 @@ cdef class Filler:
             self.use_counts[kind] = number
 
     def fill(self, const int64_t[::1] classes, const int64_t[::1] rows, const int64_t[::1] ends,
-             const int64_t[::1] ranks):
+             const int64_t[:, :] ranks):
         cdef Py_ssize_t place, pod, start = 0
         cdef int64_t[:, ::1] hosts = np.full((ends.shape[0], classes.shape[0]), -1, dtype=np.int64)
         cdef int64_t[:, ::1] values = np.full((ends.shape[0], classes.shape[0]), -1, dtype=np.int64)
         for place in range(ends.shape[0]):
+            self.judged[:] = 0
             for pod in range(classes.shape[0]):
-                hosts[place, pod] = self.best(classes[pod], rows, start, ends[place], ranks)
+                self.judge_again(classes[pod], hosts[place], pod)
+                hosts[place, pod] = self.best(classes[pod], rows, start, ends[place], ranks[pod])
                 if hosts[place, pod] >= 0:
                     values[place, pod] = self.totals[classes[pod], hosts[place, pod]]
                     self.use(classes[pod], hosts[place, pod], 1)
-                    self.judge_again(hosts[place, pod])
             for pod in range(classes.shape[0]):
                 if hosts[place, pod] >= 0:
                     self.use(classes[pod], hosts[place, pod], -1)
-            for pod in range(classes.shape[0]):
-                if hosts[place, pod] >= 0:
-                    self.reset(hosts[place, pod])
+            self.reset(hosts[place])
             start = ends[place]
         return np.asarray(hosts), np.asarray(values)
 
     cdef int64_t best(self, Py_ssize_t kind, const int64_t[::1] rows, Py_ssize_t start, Py_ssize_t end,
-                      const int64_t[::1] ranks) noexcept:
+                      const int64_t[:] ranks) noexcept:
         """The row with the highest value, of equal ones the one of the lowest rank; -1: none is feasible."""
         cdef int64_t best = -1, found = -1, value
         cdef Py_ssize_t i
@@ -80,14 +84,29 @@ cdef class Filler:
         for i in range(self.use_counts[kind]):
             self.uses[kind][i].cells[row] += sign * self.uses[kind][i].amount
 
-    cdef void judge_again(self, int64_t row) noexcept:
-        cdef int kind
-        for kind in range(self.kinds):
-            self.totals[kind, row] = (<CompiledJudge>self.judge_of[kind]).value(
-                self.bases[kind, row], row
-            )
+    cdef void judge_again(self, Py_ssize_t kind, const int64_t[::1] hosts, Py_ssize_t end) noexcept:
+        """Judge the rows that got one of the first `end` pods after this class was judged last, each once."""
+        cdef Py_ssize_t pod
+        self.mark += 1
+        for pod in range(self.judged[kind], end):
+            if self.is_first(hosts[pod]):
+                self.totals[kind, hosts[pod]] = (<CompiledJudge>self.judge_of[kind]).value(
+                    self.bases[kind, hosts[pod]], hosts[pod]
+                )
+        self.judged[kind] = end
 
-    cdef void reset(self, int64_t row) noexcept:
+    cdef void reset(self, const int64_t[::1] hosts) noexcept:
+        cdef Py_ssize_t pod
         cdef int kind
-        for kind in range(self.kinds):
-            self.totals[kind, row] = self.first[kind, row]
+        self.mark += 1
+        for pod in range(hosts.shape[0]):
+            if self.is_first(hosts[pod]):
+                for kind in range(self.kinds):
+                    self.totals[kind, hosts[pod]] = self.first[kind, hosts[pod]]
+
+    cdef inline bint is_first(self, int64_t row) noexcept:
+        """Whether a row, if it is one, was not met since the mark was set."""
+        if row < 0 or self.marks[row] == self.mark:
+            return False
+        self.marks[row] = self.mark
+        return True

@@ -38,11 +38,13 @@ def make_filling(table: NodeTable, cpu: int) -> Filling:
 
 
 def fill_all(table: NodeTable, sizes: list[int], classes: list[int]) -> Filled:
-    """Put pods of these sizes on all rows, which are one place."""
-    rows = np.arange(len(table), dtype=np.int64)
+    """Put pods of these sizes on all rows, and once more on another place of the same rows; each has other ranks."""
+    count = len(table)
+    rows = np.tile(np.arange(count, dtype=np.int64), 2)
     kinds = [make_filling(table, size) for size in sizes]
     numbers = np.array(classes, np.int64)
-    return fill(table, kinds, numbers, rows, np.array([len(rows)], np.int64), rows)
+    ranks = np.random.default_rng(0).integers(100, size=(len(classes), count))
+    return fill(table, kinds, numbers, rows, np.array([count, 2 * count], np.int64), ranks)
 
 
 @needs_compiled
