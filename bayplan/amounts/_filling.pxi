@@ -48,7 +48,7 @@ cdef class Filler:
             self.use_counts[kind] = number
 
     def fill(self, const int64_t[::1] classes, const int64_t[::1] rows, const int64_t[::1] ends,
-             const int64_t[:, :] ranks):
+             const int64_t[:, :, :] ranks):
         cdef Py_ssize_t place, pod, start = 0
         cdef int64_t[:, ::1] hosts = np.full((ends.shape[0], classes.shape[0]), -1, dtype=np.int64)
         cdef int64_t[:, ::1] values = np.full((ends.shape[0], classes.shape[0]), -1, dtype=np.int64)
@@ -56,7 +56,9 @@ cdef class Filler:
             self.judged[:] = 0
             for pod in range(classes.shape[0]):
                 self.judge_again(classes[pod], hosts[place], pod)
-                hosts[place, pod] = self.best(classes[pod], rows, start, ends[place], ranks[pod])
+                hosts[place, pod] = self.best(
+                    classes[pod], rows, start, ends[place], ranks[place % ranks.shape[0], pod]
+                )
                 if hosts[place, pod] >= 0:
                     values[place, pod] = self.totals[classes[pod], hosts[place, pod]]
                     self.use(classes[pod], hosts[place, pod], 1)

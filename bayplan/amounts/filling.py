@@ -101,9 +101,10 @@ def fill(
     The pods, given by the numbers of their classes, are put on the rows of a place one after another, each on the one
     with the highest value, of equal ones on the one of the lowest rank; then they are taken off again. The rows of the
     places follow each other in `rows`, `ends` has where each of them ends. `ranks` are those of the table's rows, for
-    all pods or for each one.
+    all pods, for each one, or several times for each one: then the places take them in turn.
     """
-    ranks = np.broadcast_to(ranks, (len(classes), len(table)))
+    times = ranks.shape[0] if ranks.ndim == 3 else 1
+    ranks = np.broadcast_to(ranks, (times, len(classes), len(table)))
     copy = AmountsCopy(table)
     uses = [shares_of(copy, kind.pod) for kind in kinds]  # may add columns, so judges come after
     judges = [make_judge(copy, kind.rules) for kind in kinds]

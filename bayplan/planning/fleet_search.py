@@ -38,13 +38,12 @@ from .fluid import (
 )
 from .master import Master
 from .node_probe import Probe
-from .screen import FleetScreen
+from .screen import REPAIRS, FleetScreen
 from .search_state import OnSearch, SearchState
 
-REPAIRS = 10
 AMPLE_RESERVE, FIRST_RESERVE = 1.5, 0.8
 RESERVE_STEP = 0.15
-RESERVE_SHARE, VARIANTS_SHARE = 0.5, 0.8
+RESERVE_SHARE, VARIANTS_SHARE = 0.4, 0.5
 """Shares of the time at which the search for a reserve and that for variants end."""
 LP_SHARE = 0.2
 """Share of the time that a linear program may take."""
@@ -61,7 +60,9 @@ LEFT_FACTOR = 1.3
 STEPS, MOST_REACH = (0.002, 0.004, 0.008, 0.016), 64.0
 """Shares of the price that exchanges may save, in turn, and the factor for small fleets."""
 DRAWN, BATCH, UNFIT = 48, 4, 2
-"""Number of fleets that are drawn at a time, and of those that are verified: guessed to be good, or any if none is."""
+"""Number of fleets that are drawn at a time, of those that are verified then, and of those if none seems to be good."""
+STALLS, LONGEST_CHAIN = 4, 12
+"""Number of draws in a row without a cheaper fleet, and of ever cheaper ones, after which the last one is verified."""
 WIDE_GAP = 0.25
 """Above the bound by this share, many nodes are exchanged at a time."""
 COARSE_SHARE, COARSE_DRAWN = 8, 16
@@ -83,7 +84,8 @@ class FleetSearch:
     """Fleets to begin with."""
     on_state: OnSearch | None = None
     _until_s: float = np.inf
-    """Processor time at which the present part of the search ends."""
+    _trusted_until_s: float | None = None
+    """Processor time at which the present part of the search ends, and at which if guesses are trusted."""
     _worth: NDArray[np.float64] = field(init=False)
     """float64 per class: value of a pod in the relaxed problem."""
     _lead: Fleet | None = None
@@ -97,8 +99,9 @@ class FleetSearch:
         """Without a solution of the relaxed problem, a pod is worth a small node."""
         self._worth = np.full(len(self.probe.classes), min(one.price for one in self.probe.options))
 
-    def run(self, until_s: float = np.inf) -> SearchState:
+    def run(self, until_s: float = np.inf, trusted_until_s: float | None = None) -> SearchState:
         """Search until nothing helps or the time is over. Ctrl-C ends it with the best plan so far."""
+        self._trusted_until_s = trusted_until_s
         return self._run(self._search, until_s)
 
     def go_on_with_spare_room(self, until_s: float = np.inf) -> SearchState:
@@ -284,12 +287,15 @@ class FleetSearch:
             self._is_enough(self._fleet(whole))
 
     def _improve(self) -> None:
-        """Exchange nodes of the best fleet and of those that promise most; far above the bound many at a time, then
-        ever fewer."""
+        """Exchange nodes of fleets that promise most; far above the bound many at a time, then ever fewer."""
         exchanges = FleetExchanges(self.probe, self.kept_room)
-        if self.kept_room is None and not self.demands.survive:
+        if self._screen is None and self.kept_room is None and not self.demands.survive:
             self._screen = FleetScreen(self.probe, self.verifier.settings)
         failures, reach, scale = 0, 1.0, self._first_scale()
+        if self.state.best is not None and self.trusted_screen:
+            steady = self.trusted_screen.with_room_for_ties(self.state.best.fleet)
+            if steady is not None:
+                self._descend(exchanges, steady, reach, scale)
         while self.state.best is not None and failures < PATIENCE and not self._is_over():
             below = self.state.price
             drawn = self._draw(exchanges, self.state.best.fleet, reach, scale)
@@ -298,18 +304,41 @@ class FleetSearch:
                     return
                 reach = min(reach * 2, MOST_REACH)
             fleets = self._screened(drawn, UNFIT if scale == 1 else 0)
+            if self.trusted_screen and fleets and not fleets[0][1]:
+                self._descend(exchanges, fleets[0][0], reach, scale)
+                fleets = []
             self.verifier.announce([fleet for fleet, _ in fleets])
             for fleet, guess in fleets:
                 if not self._is_over():
                     self._is_enough(fleet)
-                    if self._screen is not None and self.verifier.has_verified(fleet):
-                        self._screen.learn(guess, len(self.verifier.verify(fleet).pending))
+                    self._learn(fleet, guess)
             if self.state.price < below:
                 failures = 0
             elif scale > 1:
                 scale //= 2
             else:
                 failures += BATCH
+
+    def _descend(self, exchanges: FleetExchanges, fleet: Fleet, reach: float, scale: int) -> None:
+        """Go from a steady fleet to ever cheaper ones, and verify the last, or one before it if a guess was wrong."""
+        chain, failures = [fleet], 0
+        while failures < STALLS and len(chain) < LONGEST_CHAIN and not self._is_over():
+            found = self._screened(self._draw(exchanges, chain[-1], reach, scale), 0)
+            chain += [one for one, _ in found]
+            failures = 0 if found else failures + 1
+        while chain and self.verifier.has_time() and not self._is_enough(chain[-1]):
+            self._learn(chain.pop(), 0)
+            while chain and not (self.trusted_screen and self.trusted_screen.is_steady(chain[-1])):
+                chain.pop()
+
+    @property
+    def trusted_screen(self) -> FleetScreen | None:
+        """The guesses, if simulations mostly found the same."""
+        return self._screen if self._screen is not None and self._screen.is_trusted else None
+
+    def _learn(self, fleet: Fleet, guess: int) -> None:
+        if self._screen is not None and self.verifier.has_verified(fleet):
+            self._screen.learn(guess, len(self.verifier.verify(fleet).pending))
 
     def _first_scale(self) -> int:
         """Number of nodes that are exchanged at a time."""
@@ -321,20 +350,20 @@ class FleetSearch:
     def _draw(
         self, exchanges: FleetExchanges, best: Fleet, reach: float, scale: int
     ) -> list[Fleet]:
-        """Fleets near the best one, near the one that promises most and near the one of the best guess, all cheaper
-        than the best, by so many times the usual steps."""
+        """Fleets near a good one and those of the lowest estimate and guess, cheaper than it by so many usual steps."""
         drawn: dict[object, Fleet] = {}
+        price = best.price(self.probe.options)
 
         def is_known(fleet: Fleet) -> bool:
-            return fleet.key() in drawn or self.verifier.has_verified(fleet)
+            is_unfit = self._screen is not None and self._screen.is_unfit(fleet)
+            return is_unfit or fleet.key() in drawn or self.verifier.has_verified(fleet)
 
         is_fine = scale == 1
         starts = [best, self._lead or best, self._guessed or best] if is_fine else [best]
         count = DRAWN if is_fine else COARSE_DRAWN
         for number in range(count if self._screen is not None else BATCH):
             step = STEPS[number % len(STEPS)] * reach if is_fine else 1.0
-            lowest = max(self.state.price * (1 - step), self.state.bound)
-            limits = (lowest, self.state.price - CLOSE)
+            limits = (max(price * (1 - step), self.state.bound), price - CLOSE)
             fleet = exchanges.draw(starts[number % len(starts)], limits, is_known, scale)
             if fleet is not None:
                 drawn[fleet.key()] = fleet
@@ -343,21 +372,14 @@ class FleetSearch:
         return list(drawn.values())
 
     def _screened(self, fleets: list[Fleet], unfit: int) -> list[tuple[Fleet, int]]:
-        """The fleets that are guessed to be best, the best first, with the number of pods that may stay pending; so
-        many if all are guessed to be unfit."""
-        if not fleets:
-            return []
-        missing = None if self._screen is None else self._screen.missing(fleets)
-        if missing is None:
+        """The fleets to verify, each with the number of pods that may stay pending; so many if all seem to be unfit."""
+        if self._screen is not None and fleets:
+            screened = self._screen.choose(fleets, LEFT_FACTOR * self._worth, BATCH, unfit)
+            if screened is not None:
+                self._guessed = screened.best
+                return screened.fleets
             self._screen = None
-            return [(fleet, 0) for fleet in fleets[:BATCH]]
-        prices = np.array([fleet.price(self.probe.options) for fleet in fleets])
-        guesses = prices + LEFT_FACTOR * (missing @ self._worth)
-        order = np.argsort(guesses, kind="stable").tolist()
-        self._guessed = fleets[order[0]]
-        fitting = [i for i in order if not missing[i].any()]
-        chosen = fitting[:BATCH] or order[:unfit]
-        return [(fleets[i], int(missing[i].sum())) for i in chosen]
+        return [(fleet, 0) for fleet in fleets[:BATCH]]
 
     def _try(self, fleet: Fleet) -> float:
         """Verify and offer a fleet; returns its estimate, which is its price if it is good."""
@@ -467,7 +489,8 @@ class FleetSearch:
             return False
         if self.state.is_optimal:
             return True
-        if self.verifier.has_time() and self.state.elapsed_s < self._until_s:
+        until_s = (self._trusted_until_s if self.trusted_screen else None) or self._until_s
+        if self.verifier.has_time() and self.state.elapsed_s < until_s:
             return False
         self.state.is_out_of_time = True
         return True

@@ -30,8 +30,8 @@ from .solver import load_highs
 from .steady_plan import find_steady
 from .time_budget import TimeBudget
 
-SEARCH_SHARE = 0.6
-"""Share of the time limit at which the search ends that leaves other seeds out."""
+SEARCH_SHARE, TRUSTED_SHARE = 0.45, 0.65
+"""Shares of the time limit at which the search ends that leaves other seeds out, the second if guesses are trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,8 @@ def search_plan(
         search = FleetSearch(
             probe, verifier, request.demands, state, room, list(candidates), on_state
         )
-        search.run(SEARCH_SHARE * state.budget.limit_s)
+        limit_s = state.budget.limit_s
+        search.run(SEARCH_SHARE * limit_s, TRUSTED_SHARE * limit_s)
         verdict = state.best or state.failed
         assert verdict is not None, "a search has a fleet, good or not"
         other_seeds = None

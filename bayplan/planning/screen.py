@@ -9,20 +9,45 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
 
 from ..api.pod import Pod
 from ..api.pod_spec import intern_spec
 from ..sim.settings import Settings
 from ..table import Ints
 from ..trials import TrialCluster
-from .fleet import Fleet
+from .first_fit import with_more
+from .fleet import Fleet, pools_allow
+from .fleet_check import FleetVerdict
 from .node_probe import Probe
+
+Floats = NDArray[np.float64]
 
 SPARE_ROWS = 8
 """Number of nodes that are made in addition, so that the next fleets need none."""
+ONCE = range(1)
+"""One seed of ties."""
+MANY_TIES = (range(4), *(range(n, 2 * n) for n in (4, 8, 16, 32, 64, 128)))
+"""Seeds of ties with which a fleet is tried as long as it is guessed to be good."""
+FEW_FURTHER = 2
+"""Number of further pods up to which guesses are trusted."""
+REPAIRS = 10
+"""Number of times that nodes are added for pods that stay pending."""
+POD_STEP, TIE_STEP = 61, 7
+"""Distances in a row of random numbers, from one pod to the next, and from one seed of ties to the next."""
+
+
+class ScreenedFleets(NamedTuple):
+    """The fleets to simulate, each with the number of pods that may stay pending, and the one with the best guess."""
+
+    fleets: list[tuple[Fleet, int]]
+    best: Fleet
 
 
 class FleetScreen:
@@ -39,9 +64,14 @@ class FleetScreen:
         that are left out here.
         """
         self._is_possible = len(probe.order) > 0
+        self._unfit: set[object] = set()
+        """Keys of fleets on which pods stay pending; with more further pods they do so, too."""
 
-    def missing(self, fleets: Sequence[Fleet]) -> Ints | None:
-        """int64 [fleets, classes]: the pods that stay pending, further ones included; None if there is no guess."""
+    def missing(self, fleets: Sequence[Fleet], ties: range = ONCE) -> Ints | None:
+        """int64 [fleets, classes]: the pods that stay pending, further ones included; None if there is no guess.
+
+        `ties` are seeds of ties; the pods of the seed with which most stay pending are counted.
+        """
         if not self._is_possible:
             return None
         counts = [fleet.by_option() for fleet in fleets]
@@ -50,17 +80,92 @@ class FleetScreen:
         places = [
             np.array([row for i, n in sorted(one.items()) for row in self._rows[i][:n]])
             for one in counts
+            for _ in ties
         ]
-        ranks = np.random.default_rng(0).permutation(len(self._shadow.table))
         last = len(self._probe.order) - 1
         further = np.linspace(0, last, self._further).astype(np.int64)
         order = np.concatenate([self._probe.order, self._probe.order[further]])
-        placed = self._shadow.fill(self._pods, order, places, ranks)
+        placed = self._shadow.fill(self._pods, order, places, self._ranks(ties, len(order)))
         if placed is None:
             self._is_possible = False
             return None
         size = len(self._probe.classes)
-        return np.array([np.bincount(order[~row], minlength=size) for row in placed])
+        left = np.array([np.bincount(order[~row], minlength=size) for row in placed])
+        left = left.reshape(len(fleets), len(ties), size)
+        worst = left.sum(axis=2).argmax(axis=1)
+        self._unfit.update(
+            fleet.key() for fleet, one in zip(fleets, left, strict=True) if one.any()
+        )
+        most: Ints = left[np.arange(len(fleets)), worst]
+        return most
+
+    def is_unfit(self, fleet: Fleet) -> bool:
+        """Whether pods were guessed to stay pending on a fleet."""
+        return fleet.key() in self._unfit
+
+    def is_steady(self, fleet: Fleet) -> bool:
+        """Whether no pod is guessed to stay pending with any of many seeds of ties."""
+        missing = self._missing_with_ties(fleet)
+        return missing is not None and not missing.any()
+
+    def with_room_for_ties(self, fleet: Fleet) -> Fleet | None:
+        """The fleet with nodes for pods that are guessed to stay pending with some seed of ties, until none are; None
+        if there are always some, or there is no guess.
+        """
+        for _ in range(REPAIRS):
+            missing = self._missing_with_ties(fleet)
+            if missing is None:
+                return None
+            if not missing.any():
+                return fleet
+            more = with_more(FleetVerdict(fleet, missing=missing), 1, self._probe)
+            if more is None or not pools_allow(more, self._probe.options):
+                return None
+            fleet = more
+        return None
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether simulations mostly found what was guessed."""
+        return self._further <= FEW_FURTHER
+
+    def choose(
+        self, fleets: Sequence[Fleet], worth: Floats, most: int, unfit: int
+    ) -> ScreenedFleets | None:
+        """Fleets that are guessed to be good, the cheapest first: one that is steady, or so many if guesses are not
+        trusted; if there are none, those with the best guesses. None if there are no guesses.
+
+        `worth` is that of a pod of each class.
+        """
+        missing = self.missing(fleets)
+        if missing is None:
+            return None
+        prices = np.array([fleet.price(self._probe.options) for fleet in fleets])
+        order = np.argsort(prices + missing @ worth, kind="stable").tolist()
+        fitting = [i for i in order if not missing[i].any()]
+        if self.is_trusted:
+            fitting = list(islice((i for i in fitting if self.is_steady(fleets[i])), 1))
+        chosen = [(fleets[i], 0) for i in fitting[:most]]
+        if not chosen and self._further:  # without further pods a guess is not too strict
+            chosen = [(fleets[i], max(int(missing[i].sum()), 1)) for i in order[:unfit]]
+        return ScreenedFleets(chosen, fleets[order[0]])
+
+    def _missing_with_ties(self, fleet: Fleet) -> Ints | None:
+        """int64 per class: the pods that stay pending with some of many seeds of ties; None if there is no guess."""
+        for ties in MANY_TIES:
+            missing = self.missing([fleet], ties)
+            if missing is None or missing.any():
+                break
+        return None if missing is None else missing[0]
+
+    def _ranks(self, ties: range, pods: int) -> Ints:
+        """int64 [ties, pods, rows]: random numbers, each of which is used for many pods."""
+        size = len(self._shadow.table)
+        steps = np.array([TIE_STEP, POD_STEP, 1])
+        shape = (ties.stop, pods, size)
+        numbers = np.random.default_rng(0).integers(1 << 62, size=int(steps @ shape))
+        strides = tuple((steps * numbers.itemsize).tolist())
+        return as_strided(numbers, shape, strides, writeable=False)[ties.start :]
 
     def learn(self, guessed: int, found: int) -> None:
         """Take in how many pods stay pending on a fleet in a simulation, of which a guess was made."""
@@ -68,6 +173,7 @@ class FleetScreen:
             self._further += 1 + found // 4
         elif guessed and not found:
             self._further -= self._further // 4
+            self._unfit.clear()
 
     def _make_rows(self, option: int, count: int) -> None:
         """Have so many nodes of an option, minus the daemons' use."""

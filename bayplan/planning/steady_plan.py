@@ -8,7 +8,7 @@ from .fleet_check import FleetVerdict, OtherSeeds, Verifier
 from .fleet_search import FleetSearch
 from .node_probe import Probe
 
-SPARE_ROOM_SHARE = 0.75
+SPARE_ROOM_SHARE = 0.65
 """Share of the time limit at which the search with spare room ends; the rest is for other seeds."""
 
 
@@ -19,7 +19,10 @@ def find_steady(search: FleetSearch) -> tuple[FleetVerdict, OtherSeeds]:
     found = verifier.try_other_seeds(state.best.fleet)
     if found.is_steady:
         return state.best, found
-    search.go_on_with_spare_room(SPARE_ROOM_SHARE * state.budget.limit_s)
+    if (
+        search.trusted_screen is None
+    ):  # else the fleet was guessed to hold with many seeds: a node is enough
+        search.go_on_with_spare_room(SPARE_ROOM_SHARE * state.budget.limit_s)
     return steadied(state.best, search.probe, verifier)
 
 

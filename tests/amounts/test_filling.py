@@ -43,7 +43,7 @@ def fill_all(table: NodeTable, sizes: list[int], classes: list[int]) -> Filled:
     rows = np.tile(np.arange(count, dtype=np.int64), 2)
     kinds = [make_filling(table, size) for size in sizes]
     numbers = np.array(classes, np.int64)
-    ranks = np.random.default_rng(0).integers(100, size=(len(classes), count))
+    ranks = np.random.default_rng(0).integers(100, size=(2, len(classes), count))
     return fill(table, kinds, numbers, rows, np.array([count, 2 * count], np.int64), ranks)
 
 

@@ -87,6 +87,58 @@ def test_a_guess_that_was_too_good_makes_the_next_ones_stricter() -> None:
     assert np.array(screen.missing([full])).sum() == 1
 
 
+def test_a_fleet_is_steady_if_no_way_to_break_ties_leaves_a_pod_pending() -> None:
+    # The first pod has the same score on both types; on the large one it takes the room of the second.
+    probe = probe_of(
+        [make_pod("first", cpu="10m", memory="1Ki"), make_pod("second", cpu="8", memory="1Ki")]
+    )
+    screen = FleetScreen(probe, SEEDED)
+
+    lucky = [np.array(screen.missing([fleet_of(1, 1)], range(i, i + 1))).sum() for i in range(9)]
+    steady = screen.with_room_for_ties(fleet_of(1, 1))
+
+    assert set(lucky) == {0, 1}
+    assert not screen.is_steady(fleet_of(1, 1))
+    assert screen.is_unfit(fleet_of(1, 1))
+    assert steady == fleet_of(1, 2)
+    assert screen.is_steady(fleet_of(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "learned", "expected"),
+    [
+        pytest.param(
+            [(1, 1), (0, 3), (1, 2)],
+            0,
+            [((1, 2), 0)],
+            id="the cheapest that is steady, if there is one",
+        ),
+        pytest.param(
+            [(0, 9), (0, 8), (0, 7)],
+            9,
+            [((0, 7), 0), ((0, 8), 0)],
+            id="several that are cheap, if guesses were wrong",
+        ),
+        pytest.param([(3, 0)], 0, [], id="none that is unfit, if guesses are not too strict"),
+        pytest.param([(3, 0)], 1, [((3, 0), 1)], id="the best that is unfit, if they may be"),
+    ],
+)
+def test_fleets_to_simulate_are_chosen(
+    numbers: list[tuple[int, int]], learned: int, expected: list[tuple[tuple[int, int], int]]
+) -> None:
+    probe = probe_of(
+        [make_pod("first", cpu="10m", memory="1Ki"), make_pod("second", cpu="8", memory="1Ki")]
+    )
+    screen = FleetScreen(probe, SEEDED)
+    for _ in range(learned):
+        screen.learn(guessed=0, found=1)
+
+    chosen = screen.choose([fleet_of(*one) for one in numbers], np.ones(2), most=2, unfit=1)
+
+    assert chosen is not None
+    assert chosen.fleets == [(fleet_of(*one), guess) for one, guess in expected]
+
+
 def test_there_is_no_guess_for_pods_that_prefer_some_nodes() -> None:
     term = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
     preferred = [{"weight": 1, "preference": term}]
@@ -95,4 +147,9 @@ def test_there_is_no_guess_for_pods_that_prefer_some_nodes() -> None:
     given = prepare_input([make_deployment("web", 2, "1", affinity=affinity)])
     probe = probe_workload(given, [pool], SEEDED)
 
-    assert FleetScreen(probe, SEEDED).missing([fleet_of(1, 1)]) is None
+    screen = FleetScreen(probe, SEEDED)
+
+    assert screen.missing([fleet_of(1, 1)]) is None
+    assert screen.choose([fleet_of(1, 1)], np.ones(1), most=1, unfit=1) is None
+    assert screen.with_room_for_ties(fleet_of(1, 1)) is None
+    assert not screen.is_steady(fleet_of(1, 1))
