@@ -1,6 +1,6 @@
 """Pods put on rows one after another, compiled: `filling.fill`."""
 
-MOST_KINDS = 256
+MOST_KINDS, MOST_USES = 256, 32
 cdef enum:
     KINDS = 256
     USES = 32

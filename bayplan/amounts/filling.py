@@ -66,6 +66,8 @@ class Fillings(NamedTuple):
                 return None
             if not isinstance(filling.judge, compiled.CompiledJudge):
                 return None
+            if len(filling.pod.usage) + len(filling.pod.scoring_usage) >= compiled.MOST_USES:
+                return None
             if filling.judge not in kinds:
                 kinds[filling.judge] = len(found)
                 found.append(filling)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import bayplan
 from bayplan.amounts import BalanceRule, FitRule, ShareKind, ShareRule, kernel
-from bayplan.amounts.filling import Filled, Filling, fill
+from bayplan.amounts.filling import Filled, Filling, Fillings, fill
 from bayplan.amounts.kernel import JudgeRules, Weighted, make_judge
-from bayplan.table import AmountsCopy, NodeTable, shares_of
+from bayplan.table import AmountsCopy, Ints, NodeTable, shares_of
 from bayplan.testing.builders import make_node, make_pod, make_table
 from tests.rig.random_examples import examples
 
@@ -37,13 +37,17 @@ def make_filling(table: NodeTable, cpu: int) -> Filling:
     return Filling(judge, values, base, rules, pod, is_ranked=True)
 
 
+def draw_ranks(classes: list[int], rows: int) -> Ints:
+    return np.random.default_rng(0).integers(100, size=(2, len(classes), rows))
+
+
 def fill_all(table: NodeTable, sizes: list[int], classes: list[int]) -> Filled:
     """Put pods of these sizes on all rows, and once more on another place of the same rows; each has other ranks."""
     count = len(table)
     rows = np.tile(np.arange(count, dtype=np.int64), 2)
     kinds = [make_filling(table, size) for size in sizes]
     numbers = np.array(classes, np.int64)
-    ranks = np.random.default_rng(0).integers(100, size=(2, len(classes), count))
+    ranks = draw_ranks(classes, count)
     return fill(table, kinds, numbers, rows, np.array([count, 2 * count], np.int64), ranks)
 
 
@@ -62,12 +66,14 @@ def test_each_pod_is_put_on_the_best_row(
     ]
     table, classes = make_table(*nodes), [number % len(sizes) for number in classes]
 
-    found = fill_all(table, sizes, classes)
+    found, ranks = fill_all(table, sizes, classes), draw_ranks(classes, len(table))
 
     before = table.requested["cpu"].tolist()
     for pod, (number, host) in enumerate(zip(classes, found.hosts[0].tolist(), strict=True)):
         kind = make_filling(table, sizes[number])
-        assert host == (-1 if kind.values.max() < 0 else kind.values.argmax())
+        best = kind.values.max()
+        tied = np.flatnonzero(kind.values == best)
+        assert host == (-1 if best < 0 else tied[ranks[0, pod, tied].argmin()])
         assert found.values[0, pod] == max(kind.values.max(), -1)
         if host >= 0:
             for cells, amount in shares_of(table, kind.pod):
@@ -131,3 +137,17 @@ def test_a_written_cell_is_found() -> None:
     assert written_cells("table.pod_count_column.cells[row] += 1")
     assert written_cells("table.requested.column('cpu').data[0] = 1")
     assert not written_cells("cells = table.pod_count_column.cells")
+
+
+@needs_compiled
+@pytest.mark.parametrize(("resources", "is_filled"), [(15, True), (16, False), (40, False)])
+def test_pods_with_more_amounts_than_the_kernel_holds_are_tried_in_full(
+    resources: int, is_filled: bool
+) -> None:
+    table = make_table(make_node("a", cpu="4"))
+    more = {f"example.com/r{i}": 1 for i in range(resources - 1)}
+    pod = make_pod("many", cpu="1m", requests=more)
+
+    found = Fillings.of([make_filling(table, 1)._replace(pod=pod)])
+
+    assert (found is not None) == is_filled
