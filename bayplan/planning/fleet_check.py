@@ -26,7 +26,7 @@ from .time_budget import TimeBudget
 from .workers import WorkerPool, count_workers
 
 COLLECT_EVERY = 8
-MOST_OTHER_SEEDS = 32
+MOST_OTHER_SEEDS = 64
 LONG_S = 0.02
 """Workers are started when a simulation takes longer than this."""
 

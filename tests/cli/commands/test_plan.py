@@ -142,7 +142,7 @@ def test_the_seeds_that_are_asked_for_are_part_of_the_document() -> None:
 
     document = json.loads(out)
     assert document["demands"]["seeds"] == 2
-    assert document["otherSeeds"] == {"tried": 32, "held": 32, "mostPending": 0}
+    assert document["otherSeeds"] == {"tried": 64, "held": 64, "mostPending": 0}
 
 
 def test_pods_that_fit_no_pool_end_with_1() -> None:
