@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -21,7 +20,7 @@ from ..api.pod_groups import GangPolicy, PodGroup, PodGroupPolicy, PodGroupSpec
 from ..api.pod_spec import PodSchedulingGroup
 from ..api.wire.kinds import group_of
 from ..api.workloads import PodTemplateSpec, ReplicaSet, ReplicaSetSpec
-from ..cluster.memory.created_names import make_name
+from ..cluster.memory.created_names import make_free_name
 from ..cluster.objects import ClusterObject
 
 OwnerName = tuple[str, str, str]
@@ -85,10 +84,9 @@ class StandIns:
 
     def _with_name(self, workload: CustomWorkload) -> CustomWorkload:
         """The workload with a name that begins with its generateName."""
-        prefix, kind, space = workload.metadata.generate_name, workload.kind, workload.namespace
-        names = (make_name(prefix, f"{kind}/{space}/{prefix}/{number}") for number in count())
-        name = next(name for name in names if (kind, space, name) not in self._generated)
-        self._generated.add((kind, space, name))
+        prefix, place = workload.metadata.generate_name, (workload.kind, workload.namespace)
+        name = make_free_name(*place, prefix, lambda name: (*place, name) in self._generated)
+        self._generated.add((*place, name))
         return replace(workload, metadata=replace(workload.metadata, name=name))
 
 

@@ -5,7 +5,9 @@ content instead of being random. Mirrors staging/src/k8s.io/apiserver/pkg/storag
 and `SafeEncodeString` of k8s.io/apimachinery/pkg/util/rand.
 """
 
+from collections.abc import Callable
 from hashlib import blake2b, sha1
+from itertools import count
 
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels and no similar characters
 PAIRS = [first + second for second in ALPHABET for first in ALPHABET]
@@ -27,6 +29,12 @@ def make_suffix(seed: str) -> str:
 def make_name(prefix: str, seed: str) -> str:
     """A name that begins with `prefix`, truncated where the whole would be too long."""
     return prefix[:MAX_PREFIX] + make_suffix(seed)
+
+
+def make_free_name(kind: str, namespace: str, prefix: str, is_taken: Callable[[str], bool]) -> str:
+    """The first name of an object with the generateName `prefix` that is not taken."""
+    names = (make_name(prefix, f"{kind}/{namespace}/{prefix}/{number}") for number in count())
+    return next(name for name in names if not is_taken(name))
 
 
 def make_hash(content: bytes) -> str:

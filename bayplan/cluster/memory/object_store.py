@@ -7,7 +7,6 @@ name, binds pods. The scheduler uses it as its `Lister` and its `Client`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import count
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -20,7 +19,7 @@ from ...errors import ConflictError, NotFoundError
 from ...framework.handle import PodEvent
 from ...framework.preemptor import preempted_event
 from ..objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, Later, ObjectIndex, pod_life
-from .created_names import make_name, make_uid
+from .created_names import make_free_name, make_uid
 
 NOTHING: dict[tuple[str, str], Any] = {}
 
@@ -232,10 +231,12 @@ class MemoryCluster(ObjectIndex):
         """The object with a generated name."""
         prefix = getattr(getattr(obj, "metadata", obj), "generate_name", "")
         assert prefix, "an object without a name has a generateName"
-        seeds = (f"{obj.kind}/{obj.namespace}/{prefix}/{number}" for number in count())
-        names = (make_name(prefix, seed) for seed in seeds)
-        free = (name for name in names if self.get(obj.kind, obj.namespace, name) is None)
-        return _with_meta(obj, {"name": next(free)})
+
+        def is_taken(name: str) -> bool:
+            return self.get(obj.kind, obj.namespace, name) is not None
+
+        name = make_free_name(obj.kind, obj.namespace, prefix, is_taken)
+        return _with_meta(obj, {"name": name})
 
     def _new_uid(self, obj: ClusterObject) -> str:
         """The deterministic uid of this name; a recreated object counts its incarnations."""
