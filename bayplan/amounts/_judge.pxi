@@ -276,7 +276,7 @@ cdef class CompiledJudge:
         if rows is None:
             self.judge_all(values, base)
             if peaks is not None:
-                peaks.update(values, None)
+                peaks.update(None)
             return
         chosen = rows
         size = chosen.shape[0]
@@ -287,7 +287,7 @@ cdef class CompiledJudge:
             size = in_order(&chosen[0], size, values.shape[0])
             self.judge_chosen(&values[0], &base[0], ordered, size, peaks)
         if peaks is not None:
-            peaks.settle(values)
+            peaks.settle()
 
     cdef inline void put(self, int64_t* out, Py_ssize_t row, int64_t value, Peaks peaks) noexcept:
         """Write the value of a row."""

@@ -1,14 +1,15 @@
-"""The highest value of a view: `kernel.Peaks`."""
+"""The highest total of a view: `kernel.Peaks`."""
 
 @cython.final
 cdef class Peaks:
-    """The highest value of an array, kept by blocks: after a change only the changed blocks are looked at.
+    """The highest of some totals, kept by blocks: after a change only the changed blocks are looked at.
 
     With `groups`, numbers below 63 per row, also which groups have a row that is not refused.
     """
 
     cdef Py_ssize_t size, blocks
-    cdef object cells
+    cdef object array, cells
+    cdef const int64_t[::1] values
     cdef int64_t* best_of
     cdef int64_t* ties_of
     cdef int64_t* feasible_of
@@ -16,9 +17,10 @@ cdef class Peaks:
     cdef const int64_t[::1] groups
     cdef bint is_grouped
 
-    def __init__(self, Py_ssize_t size, groups=None):
-        self.size = size
-        self.blocks = (size + BLOCK - 1) // BLOCK
+    def __init__(self, totals, groups=None):
+        self.array = self.values = totals
+        self.size = len(totals)
+        self.blocks = (self.size + BLOCK - 1) // BLOCK
         self.cells = np.zeros(4 * self.blocks + 1, dtype=np.int64)
         cdef int64_t[::1] cells = self.cells
         self.best_of = &cells[0]
@@ -29,18 +31,18 @@ cdef class Peaks:
         if self.is_grouped:
             self.groups = groups
 
-    def update(self, const int64_t[::1] values, rows):
-        """Take over `values` at `rows`, or everywhere."""
+    def update(self, rows):
+        """Take over the totals that changed at `rows`, or everywhere."""
         cdef Py_ssize_t i, block
         cdef const int64_t[::1] chosen
         if rows is None:
             for block in range(self.blocks):
-                self.scan(values, block)
+                self.scan(block)
             return
         chosen = rows
         for i in range(chosen.shape[0]):
             self.ties_of[chosen[i] // BLOCK] = STALE
-        self.settle(values)
+        self.settle()
 
     cdef inline void note(self, Py_ssize_t row, int64_t old, int64_t new) noexcept:
         """The value of a row changed; `settle` has to follow. A block is read again only if its best row is lost."""
@@ -59,14 +61,15 @@ cdef class Peaks:
             if self.ties_of[block] == 0:
                 self.ties_of[block] = STALE
 
-    cdef void settle(self, const int64_t[::1] values) noexcept:
+    cdef void settle(self) noexcept:
         """Read the blocks again whose best value is unknown."""
         cdef Py_ssize_t block
         for block in range(self.blocks):
             if self.ties_of[block] == STALE:
-                self.scan(values, block)
+                self.scan(block)
 
-    cdef inline void scan(self, const int64_t[::1] values, Py_ssize_t block) noexcept:
+    cdef inline void scan(self, Py_ssize_t block) noexcept:
+        cdef const int64_t* values = &self.values[0]
         cdef Py_ssize_t row, start = block * BLOCK, end = start + BLOCK
         cdef int64_t best = -1, value, ties = 0, feasible = 0, groups = 0
         if end > self.size:
@@ -95,8 +98,16 @@ cdef class Peaks:
             groups |= self.groups_of[block]
         return groups
 
-    def best(self, const int64_t[::1] values):
-        """The highest value (-1: none), how many rows have it, how many are not negative, the first row that has it."""
+    def totals(self):
+        """int64 per row: its total; negative where it is refused."""
+        return self.array
+
+    def total_at(self, Py_ssize_t row):
+        """The total of one row."""
+        return self.values[row]
+
+    def best(self):
+        """The fields of `Best`."""
         cdef Py_ssize_t block, row, first = -1
         cdef int64_t best = -1, ties = 0, feasible = 0
         for block in range(self.blocks):
@@ -110,19 +121,19 @@ cdef class Peaks:
         if best < 0:
             return -1, 0, 0, -1
         row = first * BLOCK
-        while values[row] != best:
+        while self.values[row] != best:
             row += 1
         return best, ties, feasible, row
 
-    def nth_best(self, const int64_t[::1] values, Py_ssize_t n):
-        """The n-th row, from 0, that has the highest value; there are more than n."""
-        cdef int64_t best = self.best(values)[0]
+    def nth_best(self, Py_ssize_t n):
+        """The n-th row, from 0, that has the highest total; there are more than n."""
+        cdef int64_t best = self.best()[0]
         cdef Py_ssize_t block = 0, row
         while self.best_of[block] != best or n >= self.ties_of[block]:
             n -= self.ties_of[block] if self.best_of[block] == best else 0
             block += 1
         row = block * BLOCK
-        while values[row] != best or n > 0:
-            n -= values[row] == best
+        while self.values[row] != best or n > 0:
+            n -= self.values[row] == best
             row += 1
         return row

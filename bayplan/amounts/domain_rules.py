@@ -100,7 +100,9 @@ NO_DOMAIN_RULES = DomainRules((), (), None, no_nodes)
 
 
 def compile_rules(limits: Sequence[Limit], scores: Sequence[tuple[Score, int]]) -> Any:
-    """The rules for the compiled kernel: limits of all plugins, and scores with their weights."""
+    """The rules for the compiled kernel: limits of all plugins, and scores with their weights; None without it."""
+    if compiled is None:
+        return None
     judge = compiled.DomainJudge()
     for limit in limits:
         match limit:

@@ -79,29 +79,40 @@ BestFields = tuple[int, int, int, int]
 
 
 class Peaks:
-    """The highest of some values, kept up to date as they change. This form computes it each time."""
+    """Totals of rows, and the highest of them, kept up to date as they change. This form computes it each time.
 
-    def __init__(self, groups: Ints | None) -> None:
+    With `groups`, int64 per row, also which groups have a row that is not refused.
+    """
+
+    def __init__(self, totals: Ints, groups: Ints | None = None) -> None:
+        self._totals = totals
         self._groups = groups
-        self._values: Ints = np.zeros(0, dtype=np.int64)
 
-    def update(self, values: Ints, rows: Ints | None) -> None:
-        """Take over `values` at `rows`, or everywhere."""
-        self._values = values
+    def update(self, rows: Ints | None) -> None:
+        """Take over the totals that changed at `rows`, or everywhere."""
 
-    def best(self, values: Ints) -> BestFields:
+    def best(self) -> BestFields:
         """The fields of `Best`."""
-        return summarize(values)
+        return summarize(self._totals)
 
-    def nth_best(self, values: Ints, n: int) -> int:
-        """The n-th row, from 0, that has the highest value; there are more than n."""
-        return int(np.flatnonzero(values == values.max())[n])
+    def totals(self) -> Ints:
+        """int64 per row: its total; negative where it is refused."""
+        return self._totals
+
+    @property
+    def total_at(self) -> Callable[[int], int]:
+        """Gives the total of one row."""
+        return self._totals.item
+
+    def nth_best(self, n: int) -> int:
+        """The n-th row, from 0, that has the highest total; there are more than n."""
+        return int(np.flatnonzero(self._totals == self._totals.max())[n])
 
     def present(self) -> int:
         """The groups that have a row which is not refused, as bits."""
         if self._groups is None:
             return 0
-        found = np.unique(self._groups[self._values >= 0])
+        found = np.unique(self._groups[self._totals >= 0])
         return sum(1 << group for group in found.tolist())
 
 
@@ -109,9 +120,9 @@ MOST_GROUPS = 62
 """Groups that `Peaks` can distinguish."""
 
 
-def make_peaks(size: int, groups: Ints | None = None) -> Peaks:
-    """Peaks for arrays of this size, whose rows are in groups with numbers up to MOST_GROUPS."""
-    peaks: Peaks = Peaks(groups) if compiled is None else compiled.Peaks(size, groups)
+def make_peaks(totals: Ints, groups: Ints | None = None) -> Peaks:
+    """Peaks of an array that is to be filled; the numbers of groups are up to MOST_GROUPS."""
+    peaks: Peaks = (Peaks if compiled is None else compiled.Peaks)(totals, groups)
     return peaks
 
 
@@ -167,7 +178,7 @@ class RowJudge:
                 found += np.where(accepted, points * weight, 0)
         values[selected] = found
         if peaks is not None:
-            peaks.update(values, rows)
+            peaks.update(rows)
 
 
 def make_judge(table: AmountColumns, rules: JudgeRules) -> RowJudge:
@@ -226,7 +237,7 @@ def summarize(values: Ints) -> BestFields:
     return best, int(ties), int(feasible), row
 
 
-class RowGroups:
+class RowGroups(Peaks):
     """Rows that are not refused, in groups of equal points; the total of a row is its value and those points.
 
     `ids` has the group of each row, `samples` a row of each group, `sizes` their numbers of rows, None means all are 1.
@@ -234,8 +245,8 @@ class RowGroups:
     """
 
     def __init__(self, values: Ints, ids: Ints, samples: Ints, sizes: Ints | None) -> None:
+        super().__init__(values)
         self._values, self.ids, self.samples, self.sizes = values, ids, samples, sizes
-        self._totals = values
 
     def current(self) -> tuple[Rows, Rows, Ints | None]:
         """The numbers of the groups that have rows, a row of each, ascending, and their sizes."""
@@ -248,23 +259,6 @@ class RowGroups:
         every[:-1][groups] = points
         totals = self._values + every[self.ids]
         self._totals = np.where((self.ids >= 0) & (totals >= 0), totals, -1)
-
-    def best(self) -> BestFields:
-        """The fields of `Best`, of the totals."""
-        return summarize(self._totals)
-
-    def totals(self) -> Ints:
-        """int64 per row: its total; negative where it is refused."""
-        return self._totals
-
-    @property
-    def total_at(self) -> Callable[[int], int]:
-        """Gives the total of one row."""
-        return self._totals.item
-
-    def nth_best(self, n: int) -> int:
-        """The n-th row, from 0, that has the highest total; there are more than n."""
-        return int(np.flatnonzero(self._totals == self._totals.max())[n])
 
 
 def group_each_row(values: Ints) -> RowGroups:

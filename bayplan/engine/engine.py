@@ -18,22 +18,14 @@ A pod that is to be spread over zones, after one node changed:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Set
 
 import msgspec
 
 from ..amounts.filling import Filling
-from ..amounts.kernel import REFUSED, Best, RowGroups
+from ..amounts.kernel import REFUSED, Best, Peaks
 from ..api.pod import EMPTY_STATUS, Pod
-from ..framework import (
-    GROUPS,
-    Code,
-    CycleState,
-    FilterPlugin,
-    Plugin,
-    PreFilterPlugin,
-    PreFilterResult,
-)
+from ..framework import GROUPS, Code, CycleState, FilterPlugin, Plugin, PreFilterResult
 from ..framework.reserved import Reserved
 from ..framework.row_statuses import RowStatuses
 from ..runtime import ProfileRuntime
@@ -61,7 +53,7 @@ class Decision(msgspec.Struct):
     """The result for one pod, to be read before the table changes."""
 
     best: Best
-    ranked: ClassView | RowGroups
+    ranked: Peaks
     """The total of each row, negative where the pod does not fit. For a pod that names its node, the values of its
     class.
     """
@@ -84,10 +76,6 @@ class Prepared(msgspec.Struct, frozen=True, eq=False):
     """Whether no live plugin has an effect."""
 
 
-NOT_NARROWED: Sequence[FilterPlugin] = ()
-"""Stands for filters of pods that name a node and may go elsewhere."""
-
-
 class Engine:
     """Decides for the pods of one profile."""
 
@@ -99,10 +87,10 @@ class Engine:
         scoring = profile.scoring
         judging = (*self._filtering.filters, *(plugin for plugin, _ in scoring.scores))
         every: dict[Plugin, None] = dict.fromkeys(judging)
-        clustered = [plugin for plugin in every if has_own(plugin, Plugin, "cluster_key")]
-        self._clustered = [(p, p.cluster_key) for p in clustered if p.scope is not GROUPS]
+        clustered = [(p, p.cluster_key) for p in every if has_own(p, Plugin, "cluster_key")]
+        self._clustered = [hook for hook in clustered if hook[0].scope is not GROUPS]
+        self._grouped = [hook for hook in clustered if hook[0].scope is GROUPS]
         grouped = {p for p in (*every, *scoring.pre_scores) if p.scope is GROUPS}
-        self._grouped = [(p, p.cluster_key) for p in clustered if p in grouped]
         self._reads_any_object = len(self._grouped) < len(grouped)
         """Whether some GROUPS plugin does not declare the objects that its columns depend on."""
         self._lister = profile.handle.lister
@@ -114,7 +102,7 @@ class Engine:
         self._parts: BudgetedCache[Hashable, NodePart] = BudgetedCache("node parts", self._budget)
         self._trackers: Trackers = BudgetedCache("row groups", self._budget)
         self._marks = MarksOfClasses(table)
-        self._of_pinned: StampedCache[ClassPlan, Sequence[FilterPlugin]] = StampedCache(
+        self._readers_of_pin: StampedCache[ClassPlan, list[FilterPlugin]] = StampedCache(
             "filters of pinned pods"
         )
         self.applies = profile.percentage is None and not profile.filtering.check_all
@@ -125,7 +113,7 @@ class Engine:
 
         The view of a class that comes for the first time is not cached, unless it surely `comes_again`.
         """
-        planned = self._planned(pod)
+        planned = self._planned(state, pod)
         if isinstance(planned, Reason):
             return planned
         plan, marks, is_new = planned
@@ -138,11 +126,12 @@ class Engine:
             reserved = self._filtering.reserved(pod, self._table)
         calls = of_class = PodCalls(state, pod, self._table)
         if pod.spec.pin:
-            if reserved or not plan.asked_names <= marks.quiet or not self._fits_pin(plan, calls):
+            if reserved or pod.spec.claims or not plan.pre_filters.keys() <= marks.quiet:
                 return Reason.PINNED
             of_class = PodCalls(state, pod.replace(spec=pod.pod_class.spec), self._table)
         rules = marks.rules if plan.is_plain and not reserved else None
-        if not self._run_pre_filters(of_class, plan, marks, rules):
+        settled = marks.quiet if rules is None else marks.quiet | rules.plugins
+        if not _run_pre_filters(of_class, plan, settled):
             return Reason.PRE_FILTER
         is_cached = comes_again or not is_new or marks.columns != ()
         view = self._view_of(plan, state, pod.priority if reserved else None, is_cached)
@@ -171,11 +160,9 @@ class Engine:
             return Decision(best, totals)
         if refuses_more:
             return Reason.NO_NODE
-        return Decision(best, ready.view, ready.view.statuses())
+        return Decision(best, ready.view.peaks, ready.view.statuses())
 
-    def _rank(
-        self, ready: Prepared, within: Ints | None
-    ) -> tuple[ClassView | RowGroups, bool] | Reason:
+    def _rank(self, ready: Prepared, within: Ints | None) -> tuple[Peaks, bool] | Reason:
         """The feasible rows in groups, each with its points: by rules if they are enough, else by calling plugins.
 
         Also whether rows may be refused for which the view has no refusal.
@@ -183,7 +170,7 @@ class Engine:
         table, calls, view, marks = self._table, ready.calls, ready.view, ready.marks
         rules, reserved = ready.rules, ready.reserved
         if ready.is_plain and view.includes_raws and within is None and not reserved:
-            return view, False  # all feasible rows are one group, without points
+            return view.peaks, False  # all feasible rows are one group, without points
         if rules is not None:
             groups = None
             if view.includes_raws:
@@ -191,8 +178,9 @@ class Engine:
             if groups is not None:
                 calls.state.skip_filter.update(rules.plugins)
                 apply_rules(calls, view, rules, groups)
-                return groups, bool(rules.limits)
-            if not _accept(calls, [p for p in view.plan.pre_filters if p.name in rules.plugins]):
+                return groups, rules.may_refuse
+            others = view.plan.pre_filters.keys() - rules.plugins
+            if not _run_pre_filters(calls, view.plan, others):
                 return Reason.PRE_FILTER
         live, values = LivePlugins.of(view, marks, calls.state), view.values
         if within is not None:
@@ -200,21 +188,22 @@ class Engine:
         if reserved and _reads_pods(view.plan, calls.state):
             values = self._beside_nominated(calls, values, reserved)
         values = narrow(calls, view, values, live)
-        totals = find_groups(view, values, live, table, self._trackers)
-        if not isinstance(totals, ClassView):
-            call_plugins(calls, view, live, totals)
-        return totals, bool(live.filters) or values is not view.values
+        groups = find_groups(view, values, live, table, self._trackers)
+        if groups is not None:
+            call_plugins(calls, view, live, groups)
+        refuses_more = bool(live.filters) or values is not view.values
+        return groups or view.peaks, refuses_more
 
     def nominated_row(self, state: CycleState, pod: Pod) -> int | None:
         """The row of the node that the status of `pod` nominates, if it fits there; else None."""
         table, row = self._table, self._table.row_of.get(pod.nominated_node_name)
         if row is None or not table.live[row] or pod.spec.pin:
             return None
-        planned = self._planned(pod)
+        planned = self._planned(state, pod)
         if isinstance(planned, Reason):
             return None
         plan, marks, _ = planned
-        if not self._run_pre_filters(PodCalls(state, pod, table), plan, marks):
+        if not _run_pre_filters(PodCalls(state, pod, table), plan, marks.quiet):
             return None
         status = self._filtering.filter_with_nominated(state, pod, table.node_at(row))
         return row if status.is_success else None
@@ -228,14 +217,13 @@ class Engine:
         if isinstance(ready, Reason):
             return None
         view, plan, rules = ready.view, ready.view.plan, ready.rules
-        if rules is not None:
-            if rules.limits:
-                return None
+        if rules is not None and not rules.may_refuse:
             state.skip_filter.update(rules.plugins)
         if _reads_pods(plan, state):
             return None
         counts_pods = pod.spec.has_pod_terms or pod.spec.topology_spread_constraints
-        is_ranked = ready.is_plain and plan.asked_names <= ready.marks.quiet and not counts_pods
+        is_quiet = plan.pre_filters.keys() <= ready.marks.quiet
+        is_ranked = ready.is_plain and is_quiet and not counts_pods
         return view.filling(pod, is_ranked)
 
     # Pods that name their node, as those of a DaemonSet do
@@ -243,43 +231,37 @@ class Engine:
     def _decide_pinned(self, ready: Prepared) -> Decision | Reason:
         """One value of the view is read; filters that may read the name, and live ones, are called about that node."""
         calls, view, quiet = ready.calls, ready.view, ready.marks.quiet
-        row = self._table.row_of[calls.pod.spec.pin]
-        if view.values[row] < 0:
+        row = self._table.row_of.get(calls.pod.spec.pin)
+        if row is None or view.values[row] < 0:
             return Reason.PINNED
-        live = [p.plugin for p in view.plan.live_filters if p.plugin.name not in quiet]
-        for plugin in (*self._pinned_filters(view.plan, calls), *live):
+        readers = self._find_readers_of_pin(view.plan, calls.pod)
+        if readers is None:
+            return Reason.PINNED
+        live = [p.plugin for p in view.plan.filters.live if p.plugin.name not in quiet]
+        for plugin in (*readers, *live):
             if not calls.filter_row(plugin, row).is_success:
                 return Reason.PINNED
-        return Decision(Best(view.values.item(row), 1, 1, row), view)
+        return Decision(Best(view.values.item(row), 1, 1, row), view.peaks)
 
-    def _fits_pin(self, plan: ClassPlan, calls: PodCalls) -> bool:
-        """Whether the node is there, and PreFilter leaves only it. A profile may be without NodeAffinity."""
-        spec = calls.pod.spec
-        if spec.pin not in self._table.row_of or spec.claims:
-            return False
-        return self._pinned_filters(plan, calls) is not NOT_NARROWED
-
-    def _pinned_filters(self, plan: ClassPlan, calls: PodCalls) -> Sequence[FilterPlugin]:
-        """The filters with cached answers that may depend on the name; NOT_NARROWED if other nodes are left.
-
-        No score is needed where one node is left.
+    def _find_readers_of_pin(self, plan: ClassPlan, pod: Pod) -> list[FilterPlugin] | None:
+        """The filters with cached answers that may depend on the name, besides the one whose PreFilter leaves only that
+        node; None if others are left. No score is needed where one node is left.
         """
-        known = self._of_pinned.get(plan, self._stamp)
-        if known is not None:
-            return known
-        calls = PodCalls(CycleState(), calls.pod, self._table)
-        narrowing = {p.name for p in self._filtering.pre_filters if _narrows_to_pin(calls, p)}
-        if not narrowing:
-            return self._of_pinned.put(plan, NOT_NARROWED)
-        placed = (*plan.object_filters, *plan.row_filters, *plan.rule_filters)
-        filters = [p.plugin for p in placed if p.plugin.name not in narrowing]
-        return self._of_pinned.put(plan, [p for p in filters if _may_read_pin(calls, p)])
+        found = self._readers_of_pin.get(plan, self._stamp)
+        if found is not None:
+            return found
+        pre = self._filtering.run_pre_filters(CycleState(), pod, self._table)
+        if pre.node_names != frozenset((pod.spec.pin,)) or len(pre.narrowed_by) > 1:
+            return None
+        placed = [*plan.filters.on_node, *plan.filters.on_row, *plan.filters.by_rule]
+        filters = [p.plugin for p in placed if p.plugin.name not in pre.narrowed_by]
+        return self._readers_of_pin.put(plan, [p for p in filters if _may_read_pin(p, pod)])
 
     # The view of a class
 
-    def _planned(self, pod: Pod) -> tuple[ClassPlan, Marks, bool] | Reason:
+    def _planned(self, state: CycleState, pod: Pod) -> tuple[ClassPlan, Marks, bool] | Reason:
         """The plan and the marks for the class of `pod`, and whether the plan is new; or why it is not judged as any
-        other pod of its class.
+        other pod of its class. `state` is as if PreFilter of the plugins had run whose result is settled.
         """
         if not self.applies:
             return Reason.PROFILE
@@ -293,6 +275,8 @@ class Engine:
             return Reason.REFUSED
         plan, is_new = found
         marks = self._marks.get(plan, pod, self._columns_stamp) if plan.grouped else NO_MARKS
+        state.skip_filter.update(plan.skip_filter, marks.quiet)
+        state.fit_rule = plan.rules.fit
         return plan, marks, is_new
 
     def _follow_cluster(self) -> None:
@@ -332,23 +316,12 @@ class Engine:
         size, of_part = len(self._table), (plan.object_key, skipped)
         part = self._parts.get(of_part)
         if part is None:
-            cells = size * (2 + len(plan.object_raws))
-            part = self._parts.put(of_part, NodePart(plan), cells)
+            part = NodePart(plan)
+            self._parts.put(of_part, part, size * (2 + len(part.raws)))
         view = ClassView(plan, part)
         if is_cached:
-            self._views.put(key, view, size * (1 + len(plan.row_raws)))
+            self._views.put(key, view, size * (1 + len(view.raws)))
         return view
-
-    def _run_pre_filters(
-        self, calls: PodCalls, plan: ClassPlan, marks: Marks, rules: GroupRules | None = None
-    ) -> bool:
-        """Whether PreFilter neither refuses the pod nor narrows the nodes; plugins with `rules` are not called yet."""
-        calls.state.skip_filter.update(plan.skip_filter, marks.quiet)
-        calls.state.fit_rule = plan.rules.fit
-        settled = marks.quiet if rules is None else marks.quiet | rules.plugins
-        if plan.asked_names <= settled:
-            return True
-        return _accept(calls, [p for p in plan.pre_filters if p.name not in settled])
 
     def _beside_nominated(self, calls: PodCalls, values: Ints, reserved: Reserved) -> Ints:
         """A copy of the values without the rows that a filter refuses once the nominated pods are there."""
@@ -359,34 +332,28 @@ class Engine:
         return values
 
 
-def _accept(calls: PodCalls, plugins: Sequence[PreFilterPlugin]) -> bool:
-    """Whether PreFilter of these plugins neither refuses the pod nor narrows the nodes."""
-    for plugin in plugins:
+def _run_pre_filters(calls: PodCalls, plan: ClassPlan, settled: Set[str]) -> bool:
+    """Whether PreFilter of all plugins but the `settled` neither refuses the pod nor narrows the nodes."""
+    for name, plugin in plan.pre_filters.items():
+        if name in settled:
+            continue
         answer = calls.pre_filter(plugin)
         if isinstance(answer, PreFilterResult):
             return False
         if answer.code is Code.Skip:
-            calls.state.skip_filter.add(plugin.name)
+            calls.state.skip_filter.add(name)
         elif answer.code is not Code.Success:
             return False
     return True
 
 
-def _narrows_to_pin(calls: PodCalls, plugin: PreFilterPlugin) -> bool:
-    """Whether PreFilter leaves only the node that the spec of the pod names."""
-    if ask_hook(plugin, plugin.settled, calls.pod.spec).pre_filter is not None:
-        return False
-    answer = calls.pre_filter(plugin)
-    return isinstance(answer, PreFilterResult) and answer.node_names == {calls.pod.spec.pin}
-
-
-def _may_read_pin(calls: PodCalls, plugin: FilterPlugin) -> bool:
+def _may_read_pin(plugin: FilterPlugin, pod: Pod) -> bool:
     """Whether a filter may depend on the name of the node in the spec of the pod."""
-    key = ask_hook(plugin, plugin.spec_key, calls.pod.spec)
-    return key is None or key != ask_hook(plugin, plugin.spec_key, calls.pod.pod_class.spec)
+    key = ask_hook(plugin, plugin.spec_key, pod.spec)
+    return key is None or key != ask_hook(plugin, plugin.spec_key, pod.pod_class.spec)
 
 
 def _reads_pods(plan: ClassPlan, state: CycleState) -> bool:
     """Whether filters besides the fit rule depend on the pods of a node."""
-    others = (*plan.row_filters, *plan.live_filters)
+    others = (*plan.filters.on_row, *plan.filters.live)
     return any(placed.plugin.name not in state.skip_filter for placed in others)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from ..amounts.domain_rules import DomainRules, Limit, Score, Together, compile_rules, no_nodes
 from ..api.pod import Pod
@@ -20,20 +20,14 @@ from ..table import NodeTable, RowValues
 from .class_plan import ClassPlan
 
 
-@dataclass(eq=False)
-class GroupRules:
+class GroupRules(NamedTuple):
     """The rules that are all GROUPS plugins go by for one class of pods."""
 
-    limits: Sequence[Limit]
-    scores: Sequence[tuple[Score, int]]
-    """With the weights of the plugins."""
+    judge: Any
+    """The rules in the compiled kernel."""
+    may_refuse: bool
     plugins: frozenset[str]
     """The plugins whose rules they are, which need not be called."""
-
-    @cached_property
-    def judge(self) -> Any:
-        """The rules in the compiled kernel."""
-        return compile_rules(self.limits, self.scores)
 
 
 @dataclass(slots=True, eq=False)
@@ -87,11 +81,9 @@ class MarksOfClasses:
             return known
         claims, hooks = pod.spec.claims, [(plugin, plugin.spec_key) for plugin in plan.grouped]
         keys = ask_hooks(hooks, pod_class.spec)
-        is_whole = None in keys
-        key: Hashable = (pod_class, claims)
-        if not is_whole:
-            labels = tuple(pod.labels.items())
-            key = (plan.grouped, *keys, pod.namespace, labels, pod.owner_references)
+        is_whole, labels = None in keys, tuple(pod.labels.items())
+        by_reads = (plan.grouped, *keys, pod.namespace, labels, pod.owner_references)
+        key: Hashable = (pod_class, claims) if is_whole else by_reads
         try:
             known = self._marks.get(key, stamp)
         except TypeError:
@@ -104,49 +96,36 @@ class MarksOfClasses:
         return known
 
     def _ask(self, plan: ClassPlan, pod: Pod) -> Marks:
-        columns: dict[RowValues, None] | None = {}
-        quiet: list[str] = []
-        ruled: dict[Plugin, DomainRules] = {}
-        nodes_keys: list[Callable[[], Hashable]] | None = []
-        for plugin in plan.grouped:
-            answer = ask_hook(plugin, plugin.row_groups, pod, self._table)
-            if not isinstance(answer, DomainRules) or answer.nodes_key is None:
-                nodes_keys = None
-            elif nodes_keys is not None and answer.nodes_key is not no_nodes:
-                nodes_keys.append(answer.nodes_key)
-            if isinstance(answer, DomainRules):
-                if answer.columns:
-                    ruled[plugin] = answer
-                answer = answer.columns
-            if answer is None:
-                columns = None
-            elif not answer:
-                quiet.append(plugin.name)
-            elif columns is not None:
-                columns.update(dict.fromkeys(answer))
-        rules = None
-        if columns and len(ruled) + len(quiet) == len(plan.grouped):
-            rules = _rules(plan, ruled)
+        answers = {p: ask_hook(p, p.row_groups, pod, self._table) for p in plan.grouped}
+        ruled = {p: answer for p, answer in answers.items() if isinstance(answer, DomainRules)}
+        columns_of = {p: a.columns if isinstance(a, DomainRules) else a for p, a in answers.items()}
+        listed = [found for found in columns_of.values() if found is not None]
+        columns = tuple(dict.fromkeys(chain(*listed))) if len(listed) == len(answers) else None
+        quiet = {p for p, found in columns_of.items() if found is not None and not found}
+        rules, keys = None, [ruled[p].nodes_key if p in ruled else None for p in answers]
+        if columns and answers.keys() <= ruled.keys() | quiet:
+            rules = _rules(plan, {p: ruled[p] for p in answers if p not in quiet})
+        nodes_keys = [key for key in keys if key is not None and key is not no_nodes]
         return Marks(
-            None if columns is None else tuple(columns),
-            frozenset(quiet),
+            columns,
+            frozenset(plugin.name for plugin in quiet),
             rules,
-            nodes_keys,
-            None if nodes_keys is None else _keys_of(nodes_keys, self._table),
+            None if None in keys else nodes_keys,
+            _keys_of(nodes_keys, self._table),
             self._table.node_changes.version,
         )
 
 
 def _rules(plan: ClassPlan, ruled: dict[Plugin, DomainRules]) -> GroupRules | None:
     """The rules at the points where the plugins take part; None when the kernel has no place for them."""
-    filters = {placed.plugin.name for placed in plan.live_filters}
+    filters = {placed.plugin.name for placed in plan.filters.live}
     pre_scores = {plugin.name for plugin in plan.live_pre_scores}
-    weights = {plugin.name: weight for plugin, weight in plan.live_scores}
+    weights = {scorer.plugin.name: scorer.weight for scorer in plan.scores.live}
     limits: list[Limit] = []
     scores: list[tuple[Score, int]] = []
     for plugin, rules in ruled.items():
         if plugin.name in filters:
-            if plugin.name not in plan.asked_names:
+            if plugin.name not in plan.pre_filters:
                 return None  # without its PreFilter, Filter fails
             limits += rules.limits
         if plugin.name in weights and rules.score is not None:
@@ -157,4 +136,6 @@ def _rules(plan: ClassPlan, ruled: dict[Plugin, DomainRules]) -> GroupRules | No
     kinds = [*single, *(type(score) for score, _ in scores)]
     if len(kinds) != len(set(kinds)):
         return None
-    return GroupRules(limits, scores, frozenset(plugin.name for plugin in ruled))
+    judge = compile_rules(limits, scores)
+    plugins = frozenset(plugin.name for plugin in ruled)
+    return None if judge is None else GroupRules(judge, bool(limits), plugins)

@@ -19,8 +19,9 @@ class NodePart:
     """`base`, int64 per row: a refusal, or the weighted sum of final scores; DEAD on rows without a node.
 
     The sum has `plan.constant` for the plugins that normalise, as if all their raw scores were 0. `raws` has the raw
-    scores of each plugin of `plan.object_raws`. `raw_ids` has the group of each row that is not refused, where rows of
-    equal raw scores are a group, and `raw_samples` a row of each group; None when all raw scores are 0.
+    scores of each of those plugins. `raw_ids` has the group of each row that is not refused, where rows of
+    equal raw scores are a group, and `raw_samples` a row of each group; None and empty when all raw scores are 0. It is
+    another array after each change of a node, which may change the normalised scores of all.
     """
 
     def __init__(self, plan: ClassPlan) -> None:
@@ -29,29 +30,21 @@ class NodePart:
         self.statuses: StatusNumbers = {}
         """Of its own filters, and of those on rows in views that have this part."""
         self.base: Ints = np.zeros(0, dtype=np.int64)
-        self.raws: list[Ints] = [self.base for _ in plan.object_raws]
+        self.raws = {s.plugin: self.base for s in plan.scores.on_node if s.is_raw}
         self.raw_ids: Ints | None = None
         self.raw_samples: Ints = self.base
         self._points: StampedCache[int, Ints] = StampedCache("normalised points", 64)
-        self.epoch = 0
-        """Changes when rows are stale that are not in the log of node changes."""
 
     def refresh(self, calls: PodCalls) -> None:
         """Bring it up to date."""
-        table = calls.table
-        log = table.node_changes
+        log, size = calls.table.node_changes, len(calls.table)
         if self._nodes == log.version:
             return
         rows = log.since(self._nodes)
-        if rows is None or 4 * len(rows) > len(table):
-            changed = np.arange(len(table), dtype=np.int64)
-        else:
-            changed = np.array(rows, dtype=np.int64)
-        is_stale = self._nodes < 0 or self.raw_ids is not None
+        are_few = rows is not None and 4 * len(rows) <= size
+        changed = np.array(rows, np.int64) if are_few else np.arange(size, dtype=np.int64)
         self._nodes = -1  # if a plugin raises, everything stays stale
         self._judge(calls, changed)
-        if is_stale or self.raw_ids is not None:
-            self.epoch += 1  # a node may change the normalised scores of all
         self._nodes = log.version
 
     def points(self, calls: PodCalls, present: int) -> Ints:
@@ -60,15 +53,17 @@ class NodePart:
         if known is None:
             known = np.zeros(len(self.raw_samples), dtype=np.int64)
             groups = np.array([g for g in range(len(known)) if present >> g & 1], np.int64)
-            known[groups] = self.normalized(calls, self.raw_samples[groups])
+            if present:
+                known[groups] = self.normalized(calls, self.raw_samples[groups])
             self._points.put(present, known)
         return known
 
     def normalized(self, calls: PodCalls, rows: Rows) -> Ints:
         """int64 per row of `rows`: weighted scores, normalised over these rows, beyond those in `base`."""
         found = np.full(calls.table.count(rows), -self._plan.constant, dtype=np.int64)
-        for raw, (plugin, weight) in zip(self.raws, self._plan.object_raws, strict=True):
-            found += calls.normalize(plugin, rows, raw[rows]) * weight
+        for plugin, weight, is_raw in self._plan.scores.on_node:
+            if is_raw:
+                found += calls.normalize(plugin, rows, self.raws[plugin][rows]) * weight
         return found
 
     def _judge(self, calls: PodCalls, rows: Ints) -> None:
@@ -76,21 +71,20 @@ class NodePart:
         if len(self.base) != size:
             more = np.zeros(size - len(self.base), dtype=np.int64)
             self.base = np.concatenate((self.base, more))
-            self.raws = [np.concatenate((raw, more)) for raw in self.raws]
+            self.raws = {p: np.concatenate((raw, more)) for p, raw in self.raws.items()}
         self.base[rows] = DEAD
         live = rows[table.live[rows]]
         self.base[live] = plan.constant
-        for raw in self.raws:
+        for raw in self.raws.values():
             raw[rows] = 0
-        raws = list(zip(self.raws, plan.object_raws, strict=True))
-        filters, scores = plan.object_filters, plan.object_scores
         if len(live):
-            ask_plugins(calls, live, self.base, self.statuses, filters, scores, raws)
+            filters, scores = plan.filters.on_node, plan.scores.on_node
+            ask_plugins(calls, live, self.base, self.statuses, filters, scores, self.raws)
         self._number_raws()
 
     def _number_raws(self) -> None:
-        varied = [raw for raw in self.raws if np.count_nonzero(raw)]
-        self.raw_ids = None
+        varied = [raw for raw in self.raws.values() if np.count_nonzero(raw)]
+        self.raw_ids, self.raw_samples = None, self.base[:0]
         self._points.drop()
         if varied:
             groups = group_rows(self.base, varied)

@@ -5,12 +5,12 @@ The number of a refusal contains which plugin refuses a row, and a number per di
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ..amounts.kernel import DEAD, PLACE_SHIFT
-from ..framework import Status, Verdict
+from ..framework import ScorePlugin, Status, Verdict
 from ..runtime.plugin_calls import PodCalls, check_range
 from ..table import Ints
 from .class_plan import Placed, Scorer
@@ -26,9 +26,9 @@ def ask_plugins(
     numbers: StatusNumbers,
     filters: Sequence[Placed],
     scores: Sequence[Scorer],
-    raws: Sequence[tuple[Ints, Scorer]],
+    raws: Mapping[ScorePlugin, Ints],
 ) -> None:
-    """Add answers about `rows` to `values`: refusals of `filters`, else `scores`. Raw scores go to their own arrays."""
+    """Add answers about `rows` to `values`: refusals of `filters`, else `scores`. Raw scores go to `raws`."""
     found = values[rows]
     for placed in filters:
         if placed.plugin.name not in calls.state.skip_filter:
@@ -40,14 +40,15 @@ def ask_plugins(
         rows, found = rows[accepted], found[accepted]
     if not len(rows):
         return
-    for plugin, weight in scores:
+    for plugin, weight, is_raw in scores:
         points = calls.score(plugin, rows)
-        check_range(plugin, points)
-        found += points * weight
+        if is_raw:
+            raws[plugin][rows] = points
+        else:
+            check_range(plugin, points)
+            found += points * weight
     if scores:
         values[rows] = found
-    for raw, (plugin, _) in raws:
-        raw[rows] = calls.score(plugin, rows)
 
 
 def _note(values: Ints, numbers: StatusNumbers, placed: Placed, verdict: Verdict) -> None:

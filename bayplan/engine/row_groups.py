@@ -8,17 +8,12 @@ to it. The same holds for scores that are normalised over the feasible nodes: ro
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..amounts.kernel import (
-    REFUSED,
-    RowGroups,
-    group_each_row,
-    group_rows,
-    make_tracker,
-)
+from ..amounts.kernel import REFUSED, RowGroups, group_each_row, group_rows, make_tracker
 from ..framework import Code, CycleState, FilterPlugin, PreScorePlugin
 from ..runtime.plugin_calls import PodCalls
 from ..stamped_cache import BudgetedCache
@@ -27,7 +22,6 @@ from .class_plan import Scorer
 from .class_view import ClassView
 from .marks import GroupRules, Marks
 
-INT64 = np.dtype(np.int64)
 Trackers = BudgetedCache[Hashable, Any]
 """Groups that follow changed rows, by view and columns."""
 
@@ -47,13 +41,13 @@ class LivePlugins(NamedTuple):
     def of(cls, view: ClassView, marks: Marks, state: CycleState) -> LivePlugins:
         """Those of the plan that are neither skipped nor quiet."""
         plan, quiet = view.plan, marks.quiet
-        filters = [p.plugin for p in plan.live_filters if p.plugin.name not in state.skip_filter]
+        filters = [p.plugin for p in plan.filters.live if p.plugin.name not in state.skip_filter]
         pre_scores = [p for p in plan.live_pre_scores if p.name not in quiet]
         unscored = quiet | state.skip_score
-        scores = [entry for entry in plan.live_scores if entry[0].name not in unscored]
-        every = (*filters, *pre_scores, *(plugin for plugin, _ in scores))
-        is_grouped = not plan.row_raws and all(plugin in plan.grouped for plugin in every)
-        is_scored = bool(pre_scores or scores or plan.row_raws)
+        scores = [s for s in plan.scores.live if s.plugin.name not in unscored]
+        every = (*filters, *pre_scores, *(scorer.plugin for scorer in scores))
+        is_grouped = not view.raws and all(plugin in plan.grouped for plugin in every)
+        is_scored = bool(pre_scores or scores or view.raws)
         return cls(filters, pre_scores, scores, marks.columns if is_grouped else None, is_scored)
 
 
@@ -61,7 +55,7 @@ def narrow(calls: PodCalls, view: ClassView, values: Ints, live: LivePlugins) ->
     """The values without the rows that filters refuse which may tell any two rows apart; the same if none is."""
     if live.columns is not None or not live.filters:
         return values
-    table, is_whole = calls.table, values is view.values and view.best()[2] == len(values)
+    table, is_whole = calls.table, values is view.values and view.peaks.best()[2] == len(values)
     rows = before = ALL if is_whole else np.flatnonzero(values >= 0)
     for judge in live.filters:
         if not table.count(rows):
@@ -81,8 +75,8 @@ def restricted(values: Ints, rows: Rows) -> Ints:
 
 def find_groups(
     view: ClassView, values: Ints, live: LivePlugins, table: NodeTable, trackers: Trackers
-) -> RowGroups | ClassView:
-    """The feasible rows in groups that get equal points; the view itself if all get none.
+) -> RowGroups | None:
+    """The feasible rows in groups that get equal points; None if all get none.
 
     `values` are those of the view, or a copy in which more rows are refused.
     """
@@ -90,7 +84,7 @@ def find_groups(
         return group_each_row(values)
     is_whole, columns = values is view.values, live.columns or ()
     if is_whole and not columns and view.includes_raws:
-        return view
+        return None
     tracked = track_groups(view, columns, table, trackers) if is_whole else None
     return group_rows(values, _arrays(view, columns)) if tracked is None else tracked
 
@@ -106,15 +100,11 @@ def track_groups(
     tracker = trackers.get(key)
     if tracker is not None and tracker.values is view.values:
         changed = log.rows_since(tracker.version)
-        try:
+        with suppress(OverflowError):  # a mark or a value is out of bounds: start again
             if changed is not None:
-                if len(changed) > len(view.values):  # some of them many times
-                    changed = np.arange(len(view.values))
                 tracker.update(arrays, changed)
                 tracker.version = log.version
                 return tracker
-        except OverflowError:
-            pass  # a mark or a value is out of bounds: start again
     tracker = make_tracker(view.values, arrays)
     if tracker is not None:
         tracker.version = log.version
@@ -124,10 +114,7 @@ def track_groups(
 
 def _arrays(view: ClassView, columns: Sequence[RowValues]) -> list[Ints]:
     """Columns that distinguish rows, int64 each: the columns, and the raw scores of node objects."""
-    arrays = [
-        array if (array := column.view).dtype is INT64 else array.astype(INT64)
-        for column in columns
-    ]
+    arrays = [column.view.astype(np.int64, copy=False) for column in columns]
     if view.part.raw_ids is not None:
         arrays.append(view.part.raw_ids)
     return arrays
@@ -168,17 +155,13 @@ def _points(
     for pre in live.pre_scores:
         if calls.pre_score(pre, rows).code is Code.Skip:
             state.skip_score.add(pre.name)
-    raw_scores = [
-        (calls.score(plugin, rows), plugin, weight)
-        for plugin, weight in live.scores
-        if plugin.name not in state.skip_score
-    ]
-    raw_scores += [
-        (raw[rows], plugin, weight)
-        for raw, (plugin, weight) in zip(view.raws, view.plan.row_raws, strict=True)
-    ]
-    for raw, plugin, weight in raw_scores:
-        found += calls.normalize(plugin, rows, raw) * weight
+    for plugin, weight, _ in live.scores:
+        if plugin.name not in state.skip_score:
+            raw = calls.score(plugin, rows)
+            found += calls.normalize(plugin, rows, raw) * weight
+    for plugin, weight, is_raw in view.plan.scores.on_row if view.raws else ():
+        if is_raw:
+            found += calls.normalize(plugin, rows, view.raws[plugin][rows]) * weight
     if view.part.raw_ids is not None:
         found += view.part.normalized(calls, rows)
         found -= view.included[view.part.raw_ids[rows]]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Generator, Hashable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
-from ..api.outline import of_outline
 from ..api.pod import Pod, PodSpec
 from ..framework import (
     SKIP,
@@ -39,9 +39,10 @@ from ..framework.handle import run_here
 from ..observe.series import Tally
 from ..stamped_cache import StampedCache
 from ..table import NodeTable
-from .plugin_calls import ask_hooks, ask_keys, has_own
+from .plugin_calls import ask_keys, has_own
 from .plugin_failures import PluginRunError, failed, is_in_tree
 from .plugin_times import timed
+from .spec_answers import SpecAnswers
 
 MAX_PERMIT_WAIT_S = 15 * 60
 WAITING = "one or more plugins asked to wait and no plugin rejected pod"
@@ -113,15 +114,13 @@ class Committing:
         self.binds = tuple(binds)
         self.post_binds = tuple(post_binds)
         self._plans: StampedCache[Hashable, CommitPlan] = StampedCache("commit plans")
-        """By outline, or by spec where `settled` of a plugin reads amounts."""
-        self._shared: StampedCache[tuple[bool, ...], CommitPlan] = StampedCache(
-            "shared commit plans"
-        )
-        """The same by which of `_settling` have work: most specs share one."""
+        """By which plugins have work: most specs share one."""
         self._handle = handle or Handle(NodeTable())
         self._metrics = self._handle.metrics.profile(self._handle.profile_name)
         every: dict[Plugin, None] = dict.fromkeys((*reserves, *permits, *pre_binds))
-        self._settling = [(plugin, plugin.settled) for plugin in every]
+        self._plugins = tuple(every)
+        hooks = [(plugin, plugin.settled) for plugin in every]
+        self._commits = SpecAnswers(hooks, attrgetter("commits"))
         self._clustered = [(p, p.cluster_key) for p in every if has_own(p, Plugin, "cluster_key")]
         self._version = -1
         self._stamp: Hashable = None
@@ -135,27 +134,15 @@ class Committing:
         """The plugins with work for pods of `spec`, as the cluster is now."""
         if self._version != self._handle.lister.version:
             self._follow_cluster()
-        spec = spec.template or spec
-        plan = self._plans.get(spec.outline, self._stamp) or self._plans.get(spec, self._stamp)
-        if plan is not None:
-            return plan
-        commits = of_outline(spec, self._commits)
-        if commits is not None:
-            return self._plans.put(spec.outline, self._plan_for(commits))
-        return self._plans.put(spec, self._plan_for(self._commits(spec)))
+        commits = self._commits.about(spec.template or spec, self._stamp)
+        plan = self._plans.get(commits)
+        return self._plans.put(commits, self._plan_for(commits)) if plan is None else plan
 
-    def _commits(self, spec: PodSpec) -> tuple[bool, ...]:
-        """Which of `_settling` have work."""
-        return tuple([settled.commits for settled in ask_hooks(self._settling, spec)])
-
-    def _plan_for(self, commits: tuple[bool, ...]) -> CommitPlan:
-        plan = self._shared.get(commits)
-        if plan is None:
-            busy = {p for (p, _), has_work in zip(self._settling, commits, strict=True) if has_work}
-            together = self._handle.release.pre_binds_together
-            plan = CommitPlan(self.reserves, self.permits, self.pre_binds, busy, together)
-            plan.idle_points = self._metrics.idle(self._idle_points(plan))
-            self._shared.put(commits, plan)
+    def _plan_for(self, commits: Sequence[bool]) -> CommitPlan:
+        busy = {p for p, has_work in zip(self._plugins, commits, strict=True) if has_work}
+        together = self._handle.release.pre_binds_together
+        plan = CommitPlan(self.reserves, self.permits, self.pre_binds, busy, together)
+        plan.idle_points = self._metrics.idle(self._idle_points(plan))
         return plan
 
     def _follow_cluster(self) -> None:

@@ -304,17 +304,17 @@ def test_both_forms_keep_the_same_peaks(
     values, size = np.array(listed, np.int64), len(listed)
     numbers = data.draw(st.lists(st.integers(0, 5), min_size=size, max_size=size))
     groups = data.draw(st.sampled_from([None, np.array(numbers, np.int64)]))
-    forms = [kernel.compiled.Peaks(size, groups), Peaks(groups)]
+    forms = [kernel.compiled.Peaks(values, groups), Peaks(values, groups)]
     for form in forms:
-        form.update(values, None)
+        form.update(None)
 
     for step in steps:
         rows = np.array([row % size for row, _ in step], np.int64)
         for row, (_, value) in zip(rows.tolist(), step, strict=True):
             values[row] = value
         for form in forms:
-            form.update(values, rows)
-        first, second = [(tuple(form.best(values)), form.present()) for form in forms]
+            form.update(rows)
+        first, second = [(tuple(form.best()), form.present()) for form in forms]
         assert first == second
 
 
@@ -333,8 +333,8 @@ def test_judging_keeps_the_peaks(data: st.DataObject, seed: int, size: int) -> N
     judge = make_judge(table, JudgeRules(fit, PLACE, scores))
     judge.add_group_points(groups, included)
     base = draw.choice([0, 0, 0, 7, DEAD, refusal(2, 0)], size)
-    values, peaks = np.empty(size, np.int64), kernel.make_peaks(size, groups)
-    rows = None
+    values, rows = np.empty(size, np.int64), None
+    peaks = kernel.make_peaks(values, groups)
 
     for number in data.draw(st.lists(st.sampled_from([1, 3, 30, 100]), max_size=5)):
         judge.judge(values, base, rows, peaks)
@@ -345,13 +345,14 @@ def test_judging_keeps_the_peaks(data: st.DataObject, seed: int, size: int) -> N
                 columns.column(resource).data[rows] = used
     judge.judge(values, base, rows, peaks)
 
-    expected = Peaks(groups)
-    expected.update(values, None)
-    best = kernel.Best(*peaks.best(values))
-    assert best == kernel.Best(*expected.best(values))
+    expected = Peaks(values, groups)
+    best = kernel.Best(*peaks.best())
+    assert best == kernel.Best(*expected.best())
     assert peaks.present() == expected.present()
     for n in range(best.ties):
-        assert peaks.nth_best(values, n) == expected.nth_best(values, n)
+        assert peaks.nth_best(n) == expected.nth_best(n)
+        assert peaks.total_at(peaks.nth_best(n)) == best.total
+    assert peaks.totals() is values
 
 
 @needs_compiled

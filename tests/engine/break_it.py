@@ -18,8 +18,6 @@ from .view_mutants import VIEW_MUTANTS
 MUTANTS = [*TABLE_MUTANTS, *CLASS_MUTANTS, *VIEW_MUTANTS]
 REDUNDANT = {
     "images have no version": "the row is touched, too, and the next snapshot changes the version",
-    "a view is up to date in another epoch": "a node that changes is in the log of rows, too",
-    "the epoch stays when raw scores come": "what values do not include is added for each pod",
 }
 """Mutants that change no decision, with the reason."""
 

@@ -6,6 +6,7 @@ WRITER = "table/writer.py"
 ENGINE = "engine/engine.py"
 VIEW = "engine/class_view.py"
 PLAN = "engine/class_plan.py"
+ANSWERS = "runtime/spec_answers.py"
 MARKS = "engine/marks.py"
 GROUPS = "engine/row_groups.py"
 RESERVED = "framework/reserved.py"
@@ -14,32 +15,32 @@ CLASS_MUTANTS = [
     Mutant(
         "answers are kept by spec for all",
         PLAN,
-        "self._is_by_spec = False  # for some specs, a plugin reads the whole pod",
-        "self._is_by_spec = True",
+        "self._is_by_spec, whole = False, whole_key(pod)",
+        "self._is_by_spec, whole = True, whole_key(pod)",
     ),
     Mutant(
         "a spec_key that is None is a key",
         PLAN,
-        "        if None in answers:\n",
-        "        if False:\n",
+        "        if None in answers:",
+        "        if False:",
     ),
     Mutant(
         "a spec_key that is None is a key for rows",
         PLAN,
-        "        if None in answers:\n",
-        "        if None in of_objects:\n",
+        "        if None in answers:",
+        "        if None in answers[self._of_objects]:",
     ),
     Mutant(
         "a spec_key that is None is a key for node parts",
         PLAN,
-        "        if None in of_objects:\n",
-        "        if False:\n",
+        "(codes, answers[self._of_objects])",
+        "(codes, self._answers.about(pod.spec, stamp)[self._of_objects])",
     ),
     Mutant(
         "hooks that read amounts are asked once per outline",
-        PLAN,
-        "self._outlines.put(spec.outline, self._answers_of_outline(spec))",
-        "self._outlines.put(spec.outline, (_ask(self._hooks, spec), [], []))",
+        ANSWERS,
+        "self._known.put(spec.outline, self._about_outline(spec))",
+        "self._known.put(spec.outline, (self._ask(self._hooks, spec), [], []))",
     ),
     Mutant(
         "a hook that catches the exception for reading amounts reads none",
@@ -68,14 +69,16 @@ CLASS_MUTANTS = [
     Mutant(
         "plans are shared whatever plugins read of rows",
         PLAN,
-        "key, object_key = [*answers], [*codes, *of_objects]",
-        "key = object_key = [*codes, *of_objects]",
+        "            plan = self._plans.get(answers, stamp)",
+        "            answers = answers[: self._of_objects.stop]\n"
+        "            plan = self._plans.get(answers, stamp)",
     ),
     Mutant(
         "plans are shared whatever plugins read of nodes",
         PLAN,
-        "key, object_key = [*answers], [*codes, *of_objects]",
-        "key, object_key = [*codes, *answers[self._of_objects.stop :]], [*codes]",
+        "            plan = self._plans.get(answers, stamp)",
+        "            answers = (*codes, *answers[self._of_objects.stop :])\n"
+        "            plan = self._plans.get(answers, stamp)",
     ),
     Mutant(
         "node parts are shared by all",
@@ -98,8 +101,8 @@ CLASS_MUTANTS = [
     Mutant(
         "marks are shared whatever the labels",
         MARKS,
-        "labels = tuple(pod.labels.items())",
-        "labels = ()",
+        "labels = None in keys, tuple(pod.labels.items())",
+        "labels = None in keys, ()",
     ),
     Mutant("marks are shared by owners", MARKS, "labels, pod.owner_references", "labels"),
     Mutant("marks are shared by namespaces", MARKS, "pod.namespace, labels", "'', labels"),
@@ -144,20 +147,20 @@ CLASS_MUTANTS = [
     Mutant(
         "a plugin that reads the name of the node is ignored",
         ENGINE,
-        "return key is None or key != ask_hook(plugin, plugin.spec_key, calls.pod.pod_class.spec)",
+        "return key is None or key != ask_hook(plugin, plugin.spec_key, pod.pod_class.spec)",
         "return key is None",
     ),
     Mutant(
         "a plugin that may read the whole pod does not read the name of the node",
         ENGINE,
-        "return key is None or key != ask_hook(plugin, plugin.spec_key, calls.pod.pod_class.spec)",
-        "return key != ask_hook(plugin, plugin.spec_key, calls.pod.pod_class.spec)",
+        "return key is None or key != ask_hook(plugin, plugin.spec_key, pod.pod_class.spec)",
+        "return key != ask_hook(plugin, plugin.spec_key, pod.pod_class.spec)",
     ),
     Mutant(
         "a live filter is not asked about the node that a pod names",
         ENGINE,
-        "for plugin in (*self._pinned_filters(view.plan, calls), *live):",
-        "for plugin in self._pinned_filters(view.plan, calls):",
+        "for plugin in (*readers, *live):",
+        "for plugin in readers:",
     ),
     Mutant(
         "a view is read stale",
@@ -168,8 +171,8 @@ CLASS_MUTANTS = [
     Mutant(
         "a pod that names its node leaves no room",
         ENGINE,
-        "            if reserved or not plan.asked_names <= marks.quiet",
-        "            if not plan.asked_names <= marks.quiet",
+        "            if reserved or pod.spec.claims",
+        "            if pod.spec.claims",
     ),
     # Nominated pods
     Mutant(
@@ -193,8 +196,8 @@ CLASS_MUTANTS = [
     Mutant(
         "refusals beside nominated pods pass for explained",
         ENGINE,
-        "return totals, bool(live.filters) or values is not view.values",
-        "return totals, bool(live.filters)",
+        "refuses_more = bool(live.filters) or values is not view.values",
+        "refuses_more = bool(live.filters)",
     ),
     Mutant(
         "pods of all priorities leave the same room",
@@ -229,7 +232,7 @@ CLASS_MUTANTS = [
     Mutant(
         "PreFilter does not run when plugins are called instead of rules",
         ENGINE,
-        "if not _accept(calls, [p for p in view.plan.pre_filters if p.name in rules.plugins]):",
+        "if not _run_pre_filters(calls, view.plan, others):",
         "if False:",
     ),
 ]

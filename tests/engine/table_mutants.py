@@ -5,6 +5,7 @@ from tests.rig.mutants import Mutant, dropped
 WRITER = "table/writer.py"
 ENGINE = "engine/engine.py"
 PLAN = "engine/class_plan.py"
+ANSWERS = "runtime/spec_answers.py"
 MARKS = "engine/marks.py"
 SPREAD_PLANS = "plugins/pod_topology_spread/spread_rules.py"
 SPREAD_RULES = "plugins/pod_topology_spread/spread_rules.py"
@@ -248,9 +249,9 @@ TABLE_MUTANTS = [
     ),
     Mutant(
         "answers about outlines stay when the stamp changes",
-        PLAN,
-        "known = self._outlines.get(spec.outline, stamp)",
-        "known = self._outlines._answers.get(spec.outline)",
+        ANSWERS,
+        "known = self._known.get(spec.outline, stamp)",
+        "known = self._known._answers.get(spec.outline)",
     ),
     Mutant(
         "plans stay when the stamp changes",

@@ -16,26 +16,20 @@ VIEW_MUTANTS = [
     Mutant(
         "a view does not catch up with rows",
         VIEW,
-        "if self._rows_seen == log.version and self._epoch == part.epoch:",
-        "if self._rows_seen >= 0 and self._epoch == part.epoch:",
-    ),
-    Mutant(
-        "a view goes on with another epoch",
-        VIEW,
-        "if len(self.values) != size or self._epoch != part.epoch:",
-        "if len(self.values) != size:",
-    ),
-    Mutant(
-        "a view is up to date in another epoch",
-        VIEW,
-        "if self._rows_seen == log.version and self._epoch == part.epoch:",
         "if self._rows_seen == log.version:",
+        "if self._rows_seen >= 0 and self._raw_ids is part.raw_ids:",
+    ),
+    Mutant(
+        "a view goes on with other raw scores",
+        VIEW,
+        "len(self.values) != size or self._raw_ids is not part.raw_ids",
+        "len(self.values) != size",
     ),
     Mutant(
         "a view does not grow",
         VIEW,
-        "if len(self.values) != size or self._epoch != part.epoch:",
-        "if not len(self.values) or self._epoch != part.epoch:",
+        "len(self.values) != size or self._raw_ids is not part.raw_ids",
+        "not len(self.values) or self._raw_ids is not part.raw_ids",
     ),
     Mutant(
         "present groups are ignored",
@@ -46,19 +40,19 @@ VIEW_MUTANTS = [
     dropped(
         "what was included stays",
         VIEW,
-        "self._judge.add_group_points(self.part.raw_ids, self.included)",
+        "self._judge.add_group_points(ids, self.included)",
     ),
     Mutant(
         "peaks are not updated",
         VIEW,
-        "self.part.base, changed, self._peaks)",
-        "self.part.base, changed, self._peaks if changed is None else None)",
+        "self.part.base, changed, self.peaks)",
+        "self.part.base, changed, self.peaks if changed is None else None)",
     ),
     Mutant(
         "peaks are not updated after plugins",
         VIEW,
-        "        self._peaks.update(self.values, changed)",
-        "        if changed is None:\n            self._peaks.update(self.values, changed)",
+        "        self.peaks.update(changed)",
+        "        if changed is None:\n            self.peaks.update(changed)",
     ),
     Mutant(
         "statuses stay",
@@ -69,20 +63,21 @@ VIEW_MUTANTS = [
     Mutant(
         "plugins are asked about rows without a node",
         VIEW,
-        "        rows = rows_to_ask(self.values, changed, place)\n",
-        "        rows = np.arange(len(table)) if changed is None else np.unique(changed)\n",
+        "        rows = rows_to_ask(self.values, changed, filters[0].place if filters else None)\n",
+        "        rows = np.arange(len(calls.table)) if changed is None else np.unique(changed)\n",
     ),
     Mutant(
         "plugins are not asked about rows that a later filter refuses",
         VIEW,
-        "        place = plan.row_filters[0].place if plan.row_filters else None\n",
-        "        place = None\n",
+        "rows_to_ask(self.values, changed, filters[0].place if filters else None)",
+        "rows_to_ask(self.values, changed, None)",
     ),
     Mutant(
         "raw scores of rows stay",
         VIEW,
-        "raws = list(zip(self.raws, plan.row_raws, strict=True))",
-        "raws = list(zip(self.raws, plan.row_raws, strict=True)) if changed is None else []",
+        "            ask_plugins(calls, rows, self.values, self.part.statuses, filters, scores, self.raws)",
+        "            raws = self.raws if changed is None else {p: r.copy() for p, r in self.raws.items()}\n"
+        "            ask_plugins(calls, rows, self.values, self.part.statuses, filters, scores, raws)",
     ),
     Mutant(
         "row plugins are not asked about changed rows",
@@ -98,16 +93,16 @@ VIEW_MUTANTS = [
         "if self._nodes >= 0:",
     ),
     Mutant(
-        "the epoch stays when raw scores come",
-        PART,
-        "if is_stale or self.raw_ids is not None:",
-        "if is_stale:",
+        "a view goes on when raw scores come",
+        VIEW,
+        "self._raw_ids is not part.raw_ids",
+        "(self._raw_ids is not None and self._raw_ids is not part.raw_ids)",
     ),
     Mutant(
-        "the epoch stays when raw scores are gone",
-        PART,
-        "self._nodes < 0 or self.raw_ids is not None",
-        "self._nodes < 0",
+        "a view goes on when raw scores are gone",
+        VIEW,
+        "self._raw_ids is not part.raw_ids",
+        "(part.raw_ids is not None and self._raw_ids is not part.raw_ids)",
     ),
     Mutant("rows without a node are not marked", PART, "        self.base[rows] = DEAD\n", ""),
     Mutant(
@@ -144,8 +139,8 @@ VIEW_MUTANTS = [
     Mutant(
         "a normalize that counts is given one node of each group",
         "engine/class_plan.py",
-        "if plugin not in self._counting and plugin.name not in prepared:",
-        "if plugin.name not in prepared:",
+        "is_live = plugin in self._counting or plugin.name in prepared",
+        "is_live = plugin.name in prepared",
     ),
     Mutant(
         "scores of node objects count twice",
@@ -173,10 +168,12 @@ VIEW_MUTANTS = [
     ),
     Mutant("groups stay for other columns", GROUPS, "(view, columns), _", "(view, None), _"),
     Mutant("groups stay for other values", GROUPS, " and tracker.values is view.values:", ":"),
-    dropped(
+    Mutant(
         "groups stay when scores of node objects are included anew",
         VIEW,
-        "self.values = np.empty_like(self.values)  # so groups are stale, too",
+        "        self.values = np.empty(len(part.base), dtype=np.int64)",
+        "        if len(self.values) != len(part.base):\n"
+        "            self.values = np.empty(len(part.base), dtype=np.int64)",
     ),
     Mutant(
         "rules go by scores of node objects that are no longer feasible",
@@ -193,8 +190,8 @@ VIEW_MUTANTS = [
     Mutant(
         "rules are all there is to plugins without rules",
         MARKS,
-        "if columns and len(ruled) + len(quiet) == len(plan.grouped):",
-        "if columns and ruled:",
+        "if columns and answers.keys() <= ruled.keys() | quiet:",
+        "if columns and ruled.keys() - quiet:",
     ),
     Mutant(
         "the pod itself is not counted in a skew", RULES, " - constraint.selects(pod),", " - 0,"
