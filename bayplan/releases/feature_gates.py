@@ -155,7 +155,10 @@ class FeatureGates(Mapping[str, bool]):
             for name, effect in EFFECTS.items()
             if effect.missing is not None
         }
-        return {**found, **self.release.refused_gates}
+        return {
+            **found,
+            **{name: (True, text) for name, text in self.release.refused_gates.items()},
+        }
 
     def _setting_faults(self) -> list[str]:
         faults, version = [], self.version
