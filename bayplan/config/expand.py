@@ -146,14 +146,14 @@ def _score_weights(point: str, plugins: Plugins, implements: Implements) -> dict
         most = weights[ref.name] * _MAX_SCORE
         # The subtraction wraps around upstream, so that any weight after a negative one is
         # rejected.
-        if most > _wrap_int64(_MAX_TOTAL_SCORE - total):
+        if most > wrap_int64(_MAX_TOTAL_SCORE - total):
             raise ConfigError(
                 f"{_WEIGHED_POINTS[point]} plugins: total score of Score plugins could overflow"
             )
-        total = _wrap_int64(total + most)
+        total = wrap_int64(total + most)
     return weights
 
 
-def _wrap_int64(value: int) -> int:
+def wrap_int64(value: int) -> int:
     """Return `value` wrapped to 64 bits."""
     return (value + 2**63) % 2**64 - 2**63

@@ -18,55 +18,28 @@ from ..framework.events import (
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_UPDATE,
 )
-from ..releases.feature_gates import FeatureGates
-from ..releases.release import GatedPods
+from ..releases.feature_gates import DEFAULT_GATES, FeatureGates
 from .heap import KeyedHeap
 from .queued_pod import NO_BACKOFF, QueuedPodInfo
 
 
 class QueueSettings(msgspec.Struct, frozen=True):
-    """The queue's part of the configuration; a maximum backoff of 0 disables backoff.
+    """The queue's part of the configuration, feature gates with their release included.
 
-    `pops_from_backoff` is feature gate SchedulerPopFromBackoffQ, `has_groups` is GenericWorkload.
+    A maximum backoff of 0 disables backoff.
     """
 
     pod_initial_backoff_s: float = 1.0
     pod_max_backoff_s: float = 10.0
     pod_max_in_unschedulable_pods_s: float = 300.0
-    pops_from_backoff: bool = True
-    has_groups: bool = False
-    nominates_gated: bool = False
-    """Fact `gated_nominations` of the release."""
-    backoff_by_attempts: bool = False
-    """Fact of the release."""
-    gated_pods: GatedPods = GatedPods.FLUSH
-    """Fact of the release."""
-    activation_runs_pre_enqueue: bool = False
-    """Fact of the release."""
-
-    names_target_pods: bool = False
-    """Fact of the release."""
+    gates: FeatureGates = DEFAULT_GATES
 
     @property
     def labels(self) -> tuple[str, str]:
         """The labels of the events of a new and of a changed pod."""
-        if self.names_target_pods:
+        if self.gates.release.names_target_pods:
             return str(UNSCHEDULED_POD_ADD), str(UNSCHEDULED_POD_UPDATE)
         return str(UNSCHEDULABLE_POD_ADD), str(UNSCHEDULABLE_POD_UPDATE)
-
-    @classmethod
-    def of(cls, times_s: tuple[float, float, float], gates: FeatureGates) -> QueueSettings:
-        """The settings with `gates` and the facts of their release; `times_s` are the first three fields."""
-        return cls(
-            *times_s,
-            pops_from_backoff=gates.enabled("SchedulerPopFromBackoffQ"),
-            has_groups=gates.enabled("GenericWorkload"),
-            nominates_gated=gates.release.gated_nominations,
-            backoff_by_attempts=gates.release.backoff_by_attempts,
-            gated_pods=gates.release.gated_pods,
-            activation_runs_pre_enqueue=gates.release.activation_runs_pre_enqueue,
-            names_target_pods=gates.release.names_target_pods,
-        )
 
 
 class BackoffQueue:
@@ -257,13 +230,13 @@ def _tick(start: float, moment: float, period_s: int) -> float:
 
 def make_backoff_queue(
     settings: QueueSettings, sort_key: Callable[[QueuedPodInfo], Any], now: float
-) -> BackoffQueue | ExactBackoffQueue:
+) -> BackoffQueue:
     """Build the backoff queue that `settings` ask for."""
     backoff_s = settings.pod_initial_backoff_s, settings.pod_max_backoff_s
-    backoff = (
-        BackoffQueue(*backoff_s, sort_key, settings.has_groups)
-        if settings.pops_from_backoff
-        else ExactBackoffQueue(*backoff_s, sort_key, now)
-    )
-    backoff.by_attempts = settings.backoff_by_attempts
+    backoff: BackoffQueue
+    if settings.gates.enabled("SchedulerPopFromBackoffQ"):
+        backoff = BackoffQueue(*backoff_s, sort_key, settings.gates.enabled("GenericWorkload"))
+    else:
+        backoff = ExactBackoffQueue(*backoff_s, sort_key, now)
+    backoff.by_attempts = settings.gates.release.backoff_by_attempts
     return backoff

@@ -69,17 +69,18 @@ class SchedulingQueue:
         metrics: SchedulerMetrics | None = None,
     ) -> None:
         settings = settings or QueueSettings()
+        release = settings.gates.release
         self._clock = clock
         self._pre_enqueue = pre_enqueue
-        self._hints = QueueingHints(hints or {}, metrics, settings.gated_pods)
-        self._gated_pods = settings.gated_pods
-        self._activates_by_gates = settings.activation_runs_pre_enqueue
+        self._hints = QueueingHints(hints or {}, metrics, release.gated_pods)
+        self._gated_pods = release.gated_pods
+        self._activates_by_gates = release.activation_runs_pre_enqueue
         self._max_waiting_s = settings.pod_max_in_unschedulable_pods_s
-        self._has_groups = settings.has_groups
-        self._nominates_gated = settings.nominates_gated
-        self._names_targets = settings.names_target_pods
+        self._has_groups = settings.gates.enabled("GenericWorkload")
+        self._nominates_gated = release.gated_nominations
+        self._names_targets = release.names_target_pods
         self._labels = settings.labels
-        self._nominating_labels = () if settings.nominates_gated else settings.labels
+        self._nominating_labels = () if self._nominates_gated else self._labels
         self._turn = 0
         self._started = self._last_tick = clock.timestamp()
         self.counters = QueueCounters()

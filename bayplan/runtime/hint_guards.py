@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import wraps
-from typing import Any, Protocol
+from typing import Any
 
 from ..api.pod import Pod
 from ..framework import Plugin, QueueSortPlugin
@@ -25,17 +25,11 @@ from ..framework.events import (
     wait_for,
 )
 from ..framework.faults import PluginFaults
+from ..framework.interface import QueuedPod
 from .plugin_failures import failed, is_in_tree
 
 HINTING = "running a queueing hint of plugin {}"
 SORTING = "running QueueSort plugin {}"
-
-
-class Queued(Protocol):
-    """A pod in the queue."""
-
-    pod: Pod
-    timestamp: float
 
 
 def guarded_hint(
@@ -81,7 +75,7 @@ def guarded_sort_key(plugin: QueueSortPlugin, faults: PluginFaults) -> Callable[
         return plugin.sort_key
 
     @wraps(plugin.sort_key)
-    def sort_key(queued: Queued) -> GuardedKey:
+    def sort_key(queued: QueuedPod) -> GuardedKey:
         try:
             return GuardedKey(plugin, faults, plugin.sort_key(queued), queued.timestamp)
         except Exception as error:  # a plugin may raise anything

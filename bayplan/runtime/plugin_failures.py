@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from traceback import walk_tb
 from types import CodeType, TracebackType
 from typing import Any
 
@@ -95,12 +96,8 @@ def place_of_line(file: str, line: int) -> str:
 
 def last_line_in(file: str, traceback: TracebackType | None) -> int | None:
     """The line of `file` that was reached last."""
-    line = None
-    while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename == file:
-            line = traceback.tb_lineno
-        traceback = traceback.tb_next
-    return line
+    lines = [line for frame, line in walk_tb(traceback) if frame.f_code.co_filename == file]
+    return lines[-1] if lines else None
 
 
 def _is_fault(plugin: Plugin, error: BaseException) -> bool:
@@ -112,15 +109,14 @@ def _place_in_traceback(plugin: type[Plugin], traceback: TracebackType | None) -
     """The last line of the plugin's file that was reached, or of other code outside this package; and its method."""
     own = getattr(sys.modules.get(plugin.__module__), "__file__", None)
     place, called, is_own = "", "", False
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
+    for frame, line in walk_tb(traceback):
+        code = frame.f_code
         if not code.co_filename.startswith(PACKAGE):
             if code.co_filename == own and not is_own:
                 called, is_own = code.co_name, True
             if code.co_filename == own or not is_own:
-                place = place_of_line(code.co_filename, traceback.tb_lineno)
+                place = place_of_line(code.co_filename, line)
                 called = called or code.co_name
-        traceback = traceback.tb_next
     return place, called
 
 

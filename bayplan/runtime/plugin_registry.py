@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 
@@ -129,12 +130,11 @@ class Registry:
 
 def _import_reason(error: BaseException) -> str:
     """The error, with the last line of the package's code that was reached."""
-    traceback, place = error.__traceback__, ""
-    while traceback is not None:
-        file = traceback.tb_frame.f_code.co_filename
+    place = ""
+    for frame, line in walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
         is_own = not file.startswith((PACKAGE, "<")) and "importlib" not in file
-        place = place_of_line(file, traceback.tb_lineno) if is_own else place
-        traceback = traceback.tb_next
+        place = place_of_line(file, line) if is_own else place
     return f"{place}: {exception_text(error)}" if place else exception_text(error)
 
 

@@ -155,11 +155,12 @@ def make_plugin(plugin: type[Plugin], profile: Profile, handle: Handle) -> Plugi
     args: Any = profile.plugin_config.get(plugin.name)
     try:
         return check_type(plugin.from_args(args, handle), Plugin, "a Plugin")  # type: ignore[no-any-return]  # checked at run time
-    except WrongAnswerError as error:
-        text = fault_text(plugin, "from_args", error)
-        raise ConfigError(f'initializing plugin "{plugin.name}": {text}') from error
-    except BayplanError as error:
-        raise ConfigError(f'initializing plugin "{plugin.name}": {error}') from error
     except Exception as error:  # a plugin may raise anything
-        text = fault_text(plugin, "from_args", error)
-        raise ConfigError(f'initializing plugin "{plugin.name}": {text}') from error
+        raise initialization_error(plugin, "from_args", error) from error
+
+
+def initialization_error(plugin: type[Plugin], method: str, error: Exception) -> ConfigError:
+    """The error of a plugin that cannot be used; a fault of its code is named with its place."""
+    is_told = isinstance(error, BayplanError) and not isinstance(error, WrongAnswerError)
+    text = str(error) if is_told else fault_text(plugin, method, error)
+    return ConfigError(f'initializing plugin "{plugin.name}": {text}')

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from ..api.pod import Pod
+from ..api.text.durations import format_go_duration
 from ..clock import Timer, Timers
 from ..framework import SUCCESS, Code, Status, unschedulable
 
@@ -50,9 +51,8 @@ class HeldPod:
 
     def _expired(self, plugin: str, timeout_s: float) -> Callable[[], None]:
         def expire() -> None:
-            text = (
-                f"rejected due to timeout after waiting {go_duration(timeout_s)} at plugin {plugin}"
-            )
+            waited = format_go_duration(timeout_s)
+            text = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
             self._decide(unschedulable(text).by(plugin))
 
         return expire
@@ -93,24 +93,3 @@ class HeldPods:
 
     def __len__(self) -> int:
         return len(self._pods)
-
-
-def go_duration(seconds: float) -> str:
-    """Seconds as Go prints a duration: `1m30s`, `500ms`, `0s`."""
-    nanos = round(seconds * 1_000_000_000)
-    for unit, size in (("ns", 1), ("µs", 1000), ("ms", 1_000_000)):
-        if 0 < nanos < size * 1000:
-            return f"{_decimal(nanos, size)}{unit}"
-    minutes, rest = divmod(nanos, 60_000_000_000)
-    hours, minutes = divmod(minutes, 60)
-    text = f"{_decimal(rest, 1_000_000_000)}s"
-    if hours or minutes:
-        text = f"{minutes}m{text}"
-    return f"{hours}h{text}" if hours else text
-
-
-def _decimal(number: int, size: int) -> str:
-    """`number / size` without trailing zeros; `size` is a power of ten."""
-    whole, rest = divmod(number, size)
-    digits = f"{rest:0{len(str(size)) - 1}d}".rstrip("0") if rest else ""
-    return f"{whole}.{digits}" if digits else str(whole)

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from ..api.pod import Pod
 from ..cache import Cache
 from ..clock import SystemClock, Timers
-from ..config import gate_notes
 from ..config.extender_order import with_ignored_resources
+from ..config.internal_form import gate_notes
 from ..config.types import PluginRef, PluginSet, Profile, SchedulerConfiguration
-from ..errors import BayplanError, ConfigError
+from ..errors import BayplanError
 from ..framework import SUCCESS, Handle, Plugin, Status
 from ..framework.answer_checks import WrongAnswerError
 from ..framework.events import EXTENDER, EventWithHint, default_events
@@ -31,7 +31,7 @@ from ..releases.feature_gates import FeatureGates
 from ..runtime import ProfileRuntime, Registry
 from ..runtime.executor import HoldingExecutor, InlineExecutor
 from ..runtime.hint_guards import AFTER_FAULTS, guarded_hint, guarded_sort_key
-from ..runtime.plugin_failures import fault_text
+from ..runtime.profile import initialization_error
 from ..runtime.waiting_pods import HeldPods
 from .binding import BindingTools
 from .catalog import expand_profiles, plugin_notes_of, register_plugins, used_plugins
@@ -234,9 +234,9 @@ def _make_queue(
         config.pod_max_backoff_s,
         config.pod_max_in_unschedulable_pods_s,
     )
-    settings = QueueSettings.of(times_s, gates)
+    settings = QueueSettings(*times_s, gates)
     hints = {name: _registrations(profile) for name, profile in profiles.items()}
-    has_entries = settings.has_groups and gates.release.groups_are_entries
+    has_entries = gates.enabled("GenericWorkload") and gates.release.groups_are_entries
     return (GroupQueue if has_entries else SchedulingQueue)(
         shared.clock,
         sort_key,
@@ -269,8 +269,7 @@ def _events_of(plugin: Plugin) -> tuple[EventWithHint, ...]:
     except Exception as error:  # a plugin may raise anything
         if isinstance(error, BayplanError) and not isinstance(error, WrongAnswerError):
             raise
-        text = fault_text(type(plugin), "events_to_register", error)
-        raise ConfigError(f'initializing plugin "{plugin.name}": {text}') from error
+        raise initialization_error(type(plugin), "events_to_register", error) from error
 
 
 def _with_plugins(profiles: Iterable[Profile], given: Iterable[str]) -> list[Profile]:

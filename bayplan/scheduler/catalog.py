@@ -12,20 +12,13 @@ from typing import Any
 import msgspec
 
 from ..api.custom import CustomResource
-from ..config import (
-    ARGS_TYPES,
-    DEFAULT_PLUGINS,
-    LEGACY_ARGS_TYPES,
-    POINT_NAMES,
-    ExpandedPlugins,
-    SchedulerConfiguration,
-    check_same_queue_sort,
-    encode_struct,
-    expand_plugins,
-    find_plugin_problems,
-    plugin_notes,
-    with_ignored_resources,
-)
+from ..config.defaults import DEFAULT_PLUGINS
+from ..config.encode import encode_struct
+from ..config.expand import ExpandedPlugins, check_same_queue_sort, expand_plugins
+from ..config.extender_order import with_ignored_resources
+from ..config.plugin_args import ARGS_TYPES, LEGACY_ARGS_TYPES
+from ..config.plugin_names import find_plugin_problems, plugin_notes
+from ..config.types import POINT_NAMES, SchedulerConfiguration
 from ..errors import ConfigError
 from ..framework import Handle, Plugin
 from ..framework.registration import declared_resources

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..api.node import Node
 from ..api.pod import Pod
+from ..config.expand import wrap_int64
 from ..config.types import Extender as ExtenderConfig
 from ..errors import ExtenderError
 from ..framework import MAX_SCORE, SUCCESS, Status, failure, unresolvable, unschedulable
@@ -26,7 +27,6 @@ log = logging.getLogger(__name__)
 
 SCALE = MAX_SCORE // 10
 """An extender gives 0 to 10 where a plugin gives 0 to 100."""
-FIT = "NodeResourcesFit"
 
 
 class RowsLeft(msgspec.Struct, frozen=True):
@@ -116,7 +116,7 @@ class Extenders:
                     known[host] += score
             if extender.config.prioritize_verb:
                 each.append((extender.name, weight, known))
-        total = np.array([_wrap_int64(total) for total in totals], dtype=np.int64)
+        total = np.array([wrap_int64(total) for total in totals], dtype=np.int64)
         return ExtenderScores(total, is_scored, each)
 
     def binds(self, pod: Pod) -> bool:
@@ -183,8 +183,3 @@ def _with_victims(chosen: dict[str, Victims], ignorable: bool) -> dict[str, Vict
         if not victims.pods and not ignorable:
             raise ExtenderError(f'expected at least one victim pod on node "{node_name}"')
     return {name: victims for name, victims in chosen.items() if victims.pods}
-
-
-def _wrap_int64(value: int) -> int:
-    """`value` as 64 bits hold it."""
-    return (value + 2**63) % 2**64 - 2**63

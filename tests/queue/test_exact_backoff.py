@@ -11,6 +11,7 @@ from bayplan.clock import ManualClock
 from bayplan.framework import SUCCESS, ActionType, ClusterEvent, Status, unresolvable
 from bayplan.framework.events import NODE
 from bayplan.queue import QueuedPodInfo, QueueSettings, SchedulingQueue
+from bayplan.releases.feature_gates import FeatureGates
 from bayplan.testing.builders import make_pod
 
 NODE_ADDED = ClusterEvent(NODE, ActionType.Add)
@@ -20,6 +21,7 @@ class Bench:
     """A queue with one plugin that waits for nodes, and with a gate that a test can close."""
 
     def __init__(self, pops_from_backoff: bool) -> None:
+        gates = FeatureGates({"SchedulerPopFromBackoffQ": pops_from_backoff})
         self.clock = ManualClock()
         self.clock.advance(0.25)
         self.gated: list[str] = []
@@ -29,7 +31,7 @@ class Bench:
             lambda info: (-info.pod.priority, info.timestamp),
             self._gate,
             hints={"default-scheduler": [(NODE_ADDED, "Fit", None)]},
-            settings=QueueSettings(pops_from_backoff=pops_from_backoff),
+            settings=QueueSettings(gates=gates),
         )
 
     def _gate(self, pod: Pod) -> Status:

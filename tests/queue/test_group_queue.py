@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from msgspec.structs import replace
 
 from bayplan.api.meta import ObjectMeta
 from bayplan.api.pod import Pod
@@ -15,8 +16,13 @@ from bayplan.framework.events import UNSCHEDULED_POD_ADD
 from bayplan.queue import GroupQueue, QueuedGroupInfo, QueuedPodInfo, QueueSettings
 from bayplan.queue.active import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE
 from bayplan.queue.group_queue import INCOMPLETE, PENDING
+from bayplan.releases.feature_gates import FeatureGates
+from bayplan.releases.release import DEFAULT_RELEASE
 from bayplan.testing.builders import make_pod
 
+GATES = FeatureGates(
+    {"GenericWorkload": True}, release=replace(DEFAULT_RELEASE, names_target_pods=True)
+)
 REFUSED = unschedulable("it does not fit")
 PLUGIN = "Gate"
 HELD = Status(Code.UnschedulableAndUnresolvable, ("held",), PLUGIN)
@@ -38,7 +44,7 @@ class Rig:
     def __init__(self, *groups: PodGroup) -> None:
         self.clock = ManualClock()
         self.held: set[str] = set()
-        settings = QueueSettings(has_groups=True, names_target_pods=True)
+        settings = QueueSettings(gates=GATES)
         registered = ((UNSCHEDULED_POD_ADD, PLUGIN, None),)
         self.queue = GroupQueue(
             self.clock,

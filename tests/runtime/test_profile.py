@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from bayplan.api.pod import Pod
-from bayplan.config import PluginRef, Plugins, PluginSet, Profile, default_config, parse_config
+from bayplan.config.defaults import default_config
+from bayplan.config.load import parse_config
+from bayplan.config.types import PluginRef, Plugins, PluginSet, Profile
 from bayplan.errors import ConfigError, InputError
 from bayplan.framework import (
     SUCCESS,

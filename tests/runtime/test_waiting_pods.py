@@ -1,10 +1,8 @@
 """Waiting pods: allowed, rejected, preempted, or out of time; the first decision counts."""
 
-import pytest
-
 from bayplan.clock import ManualClock, Timers
 from bayplan.framework import SUCCESS, Code, Status
-from bayplan.runtime.waiting_pods import HeldPod, HeldPods, go_duration
+from bayplan.runtime.waiting_pods import HeldPod, HeldPods
 from bayplan.testing.builders import make_pod
 
 
@@ -98,23 +96,3 @@ def test_pods_by_uid_until_removed() -> None:
     assert not pods.reject("other")
     pods.remove("u")
     assert (len(pods), pods.get("u")) == (0, None)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0s"),
-        (1e-9, "1ns"),
-        (0.0005, "500µs"),
-        (0.0000015, "1.5µs"),
-        (0.5, "500ms"),
-        (12.3456789, "12.3456789s"),
-        (1.5, "1.5s"),
-        (30, "30s"),
-        (90, "1m30s"),
-        (900, "15m0s"),
-        (3600, "1h0m0s"),
-    ],
-)
-def test_durations_are_written_as_go_does(seconds: float, text: str) -> None:
-    assert go_duration(seconds) == text

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from bayplan.clock import ManualClock
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.cluster.objects import ClusterObject
-from bayplan.config import SchedulerConfiguration
+from bayplan.config.types import SchedulerConfiguration
 from bayplan.scheduler import Attempt, FirstByName, Scheduler, build_scheduler
 from tests.rig.scenarios import attempts_of
 

@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.clock import ManualClock
 from bayplan.cluster.memory import MemoryCluster
-from bayplan.config import parse_config
+from bayplan.config.load import parse_config
 from bayplan.scheduler import build_scheduler
 from bayplan.testing.builders import make_node, make_pod
 

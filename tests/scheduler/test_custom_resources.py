@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import pytest
 
 from bayplan.api.pod import Pod
-from bayplan.config import default_config
+from bayplan.config.defaults import default_config
 from bayplan.errors import PluginError
 from bayplan.framework import (
     SUCCESS,

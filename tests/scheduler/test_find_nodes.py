@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.clock import ManualClock
 from bayplan.cluster.memory import MemoryCluster
-from bayplan.config import parse_config
+from bayplan.config.load import parse_config
 from bayplan.engine import Engine
 from bayplan.scheduler import Attempt, FirstFound, Scheduler, build_scheduler
 from bayplan.scheduler.find_nodes import num_feasible_nodes_to_find

@@ -7,7 +7,7 @@ import pytest
 from bayplan.api.pod import Pod
 from bayplan.clock import ManualClock
 from bayplan.cluster.memory import MemoryCluster
-from bayplan.config import default_config
+from bayplan.config.defaults import default_config
 from bayplan.framework import (
     SKIP,
     SUCCESS,

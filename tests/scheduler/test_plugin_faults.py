@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from bayplan.api.pod import Pod
-from bayplan.config import default_config, parse_config
+from bayplan.config.defaults import default_config
+from bayplan.config.load import parse_config
 from bayplan.errors import BayplanError
 from bayplan.framework.faults import FAULT, PluginFaultError
 from bayplan.scheduler import Outcome

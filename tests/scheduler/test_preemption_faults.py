@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bayplan.api.pod import Pod
-from bayplan.config import default_config
+from bayplan.config.defaults import default_config
 from bayplan.framework.faults import FAULT, PluginFaultError
 from bayplan.scheduler import Outcome
 from bayplan.sim import Simulation

@@ -16,7 +16,7 @@ from bayplan.plugins.default_preemption.evictions import _evicted
 from bayplan.plugins.default_preemption.plugin import DefaultPreemption
 from bayplan.queue import QueuedPodInfo, QueueSettings
 from bayplan.releases.feature_gates import FeatureGates
-from bayplan.releases.release import RELEASES, GatedPods, find_release
+from bayplan.releases.release import RELEASES, find_release
 from bayplan.runtime.commit_plugins import pre_bind_groups
 from bayplan.testing.builders import make_node, make_pod
 from tests.queue.queue_bench import Bench, gated_pod
@@ -27,13 +27,7 @@ PROFILE = {"plugins": {"multiPoint": {"enabled": SCRIPTED}, "bind": {"enabled": 
 
 
 def bench_of(release: str) -> Bench:
-    facts = RELEASES[release]
-    return Bench(
-        QueueSettings(
-            gated_pods=facts.gated_pods,
-            activation_runs_pre_enqueue=facts.activation_runs_pre_enqueue,
-        )
-    )
+    return Bench(QueueSettings(gates=FeatureGates(release=RELEASES[release])))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +69,7 @@ def test_an_event_about_everything_and_a_gated_pod(release: str, expected: list[
 
 
 def test_in_1_33_pods_that_others_hold_are_looked_at_after_every_event() -> None:
-    bench = Bench(QueueSettings(gated_pods=GatedPods.ALL_EVENTS))
+    bench = bench_of("1.33")
     plan = bench.queue._hints.plan(NODE_ADD)
 
     assert plan.can_open("DefaultPreemption")

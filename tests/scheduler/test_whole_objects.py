@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from bayplan.api.pod import Pod
-from bayplan.config import default_config, load_config
+from bayplan.config.defaults import default_config
+from bayplan.config.load import load_config
 from bayplan.framework import SUCCESS, CycleState, FilterPlugin, Status, unschedulable
 from bayplan.scheduler.catalog import input_needs
 from bayplan.sim import read_manifests

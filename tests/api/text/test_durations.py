@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.api.text.durations import format_duration, parse_duration
+from bayplan.api.text.durations import format_duration, format_go_duration, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,23 @@ def test_invalid_texts_give_none(text: str) -> None:
 def test_durations_are_written(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
     assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0s"),
+        (1e-9, "1ns"),
+        (0.0005, "500µs"),
+        (0.0000015, "1.5µs"),
+        (0.5, "500ms"),
+        (12.3456789, "12.3456789s"),
+        (1.5, "1.5s"),
+        (30, "30s"),
+        (90, "1m30s"),
+        (900, "15m0s"),
+        (3600, "1h0m0s"),
+    ],
+)
+def test_durations_are_written_as_go_does(seconds: float, text: str) -> None:
+    assert format_go_duration(seconds) == text

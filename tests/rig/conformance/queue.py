@@ -129,12 +129,10 @@ class Script:
                 name: [self._registration(entry) for entry in profile["hints"]]
                 for name, profile in self._profiles.items()
             },
-            settings=QueueSettings.of(
-                (
-                    config["podInitialBackoffMs"] / 1000,
-                    config["podMaxBackoffMs"] / 1000,
-                    config["podMaxInUnschedulablePodsMs"] / 1000,
-                ),
+            settings=QueueSettings(
+                config["podInitialBackoffMs"] / 1000,
+                config["podMaxBackoffMs"] / 1000,
+                config["podMaxInUnschedulablePodsMs"] / 1000,
                 case_gates(case),
             ),
             nominator=PodNominator(lambda namespace, name: self._by_name.get((namespace, name))),
