@@ -46,6 +46,7 @@ def ask_plugin(
 
 
 T = TypeVar("T")
+Kind = TypeVar("Kind", bound=KubeObject)
 Tree: TypeAlias = Mapping[str, Any]
 """An object, or a part of one, in Kubernetes' own form."""
 
@@ -175,6 +176,12 @@ def make_object(
     meta = _filled({"name": name, "namespace": namespace, **(metadata or {})})
     tree = {"apiVersion": known.api_version, "kind": kind, "metadata": meta, **fields}
     return decode_object(tree)
+
+
+def make_kind(kind: type[Kind], name: str, **fields: Any) -> Kind:
+    """The same with the type of the kind."""
+    made: Kind = make_object(kind.kind, name, **fields)
+    return made
 
 
 def make_custom(

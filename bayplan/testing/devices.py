@@ -11,7 +11,7 @@ from typing import Any
 from ..api.devices import DeviceTaintRule, ResourceSlice
 from ..api.dra import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from ..api.pod import Pod
-from .builders import Tree, make_object, make_pod
+from .builders import Tree, make_kind, make_pod
 
 DRIVER = "gpu.example.com"
 
@@ -79,18 +79,14 @@ def make_slice(
     }
     if counters:
         tree["sharedCounters"] = [_counters("name", *item) for item in counters.items()]
-    made = make_object("ResourceSlice", name, spec=tree)
-    assert isinstance(made, ResourceSlice)
-    return made
+    return make_kind(ResourceSlice, name, spec=tree)
 
 
 def make_taint_rule(name: str, taint: str, **selector: str) -> DeviceTaintRule:
     """A rule that adds a taint `key=value:Effect` to the devices with this `driver`, `pool`, `device`."""
-    made = make_object(
-        "DeviceTaintRule", name, spec={"deviceSelector": selector, "taint": _taint(taint)}
+    return make_kind(
+        DeviceTaintRule, name, spec={"deviceSelector": selector, "taint": _taint(taint)}
     )
-    assert isinstance(made, DeviceTaintRule)
-    return made
 
 
 def make_class(
@@ -98,9 +94,7 @@ def make_class(
 ) -> DeviceClass:
     """A class of the devices that match all `expressions`, for the extended resource `resource`."""
     tree = {"selectors": selectors(*expressions), "extendedResourceName": resource, **spec}
-    made = make_object("DeviceClass", name, spec=tree)
-    assert isinstance(made, DeviceClass)
-    return made
+    return make_kind(DeviceClass, name, spec=tree)
 
 
 def make_request(
@@ -153,8 +147,8 @@ def make_claim(
         status["reservedFor"] = [
             {"resource": "pods", "name": pod.name, "uid": pod.uid} for pod in users
         ]
-    claim = make_object(
-        "ResourceClaim",
+    return make_kind(
+        ResourceClaim,
         name,
         namespace="default",
         metadata=metadata,
@@ -162,8 +156,6 @@ def make_claim(
         status={**status, **fields.pop("status", {})},
         **fields,
     )
-    assert isinstance(claim, ResourceClaim)
-    return claim
 
 
 def make_template(
@@ -171,9 +163,7 @@ def make_template(
 ) -> ResourceClaimTemplate:
     """A template for claims for one GPU, unless `requests` override it."""
     spec = {"spec": {"devices": _asked(requests, constraints)}}
-    made = make_object("ResourceClaimTemplate", name, namespace="default", spec=spec)
-    assert isinstance(made, ResourceClaimTemplate)
-    return made
+    return make_kind(ResourceClaimTemplate, name, namespace="default", spec=spec)
 
 
 def claiming(*claims: str, name: str = "pod", template: str | None = None, **fields: Any) -> Pod:

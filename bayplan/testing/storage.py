@@ -20,7 +20,7 @@ from ..api.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from .builders import DELETED_AT, Tree, make_object
+from .builders import DELETED_AT, Tree, make_kind
 
 READ_WRITE_ONCE = ("ReadWriteOnce",)
 
@@ -59,16 +59,14 @@ def make_claim(
         wanted["resources"] = {"requests": {"storage": size}}
     if class_name is not None:
         wanted["storageClassName"] = class_name
-    claim = make_object(
-        "PersistentVolumeClaim",
+    return make_kind(
+        PersistentVolumeClaim,
         name,
         namespace=namespace,
         metadata=metadata,
         spec={**wanted, **(spec or {})},
         status={"phase": phase or ("Bound" if volume else "Pending")},
     )
-    assert isinstance(claim, PersistentVolumeClaim), "decode keeps the kind"
-    return claim
 
 
 def make_volume(
@@ -113,15 +111,13 @@ def make_volume(
         "labels": dict(labels or {}),
         "deletionTimestamp": DELETED_AT if terminating else None,
     }
-    volume = make_object(
-        "PersistentVolume",
+    return make_kind(
+        PersistentVolume,
         name,
         metadata=metadata,
         spec={**offered, **(spec or {})},
         status={"phase": phase or ("Bound" if claim_ref and claim else "Available")},
     )
-    assert isinstance(volume, PersistentVolume), "decode keeps the kind"
-    return volume
 
 
 def make_storage_class(
@@ -145,9 +141,7 @@ def make_storage_class(
     ]
     if allowed:
         fields["allowedTopologies"] = allowed
-    made = make_object("StorageClass", name, **fields)
-    assert isinstance(made, StorageClass), "decode keeps the kind"
-    return made
+    return make_kind(StorageClass, name, **fields)
 
 
 def make_csi_node(
@@ -159,16 +153,12 @@ def make_csi_node(
         for d, n in (limits or {}).items()
     ]
     notes = {MIGRATED_PLUGINS: ",".join(migrated)}
-    made = make_object("CSINode", name, metadata={"annotations": notes}, spec={"drivers": drivers})
-    assert isinstance(made, CSINode), "decode keeps the kind"
-    return made
+    return make_kind(CSINode, name, metadata={"annotations": notes}, spec={"drivers": drivers})
 
 
 def make_csi_driver(name: str, **spec: Any) -> CSIDriver:
     """A CSIDriver; `spec` is in Kubernetes' own form."""
-    made = make_object("CSIDriver", name, spec=spec)
-    assert isinstance(made, CSIDriver), "decode keeps the kind"
-    return made
+    return make_kind(CSIDriver, name, spec=spec)
 
 
 def make_capacity(
@@ -187,18 +177,14 @@ def make_capacity(
         "nodeTopology": topology,
     }
     given = {key: value for key, value in fields.items() if value is not None}
-    made = make_object("CSIStorageCapacity", name, namespace="default", **given)
-    assert isinstance(made, CSIStorageCapacity), "decode keeps the kind"
-    return made
+    return make_kind(CSIStorageCapacity, name, namespace="default", **given)
 
 
 def make_attachment(name: str, volume: str | None, node: str, attacher: str) -> VolumeAttachment:
     """A volume attached to a node."""
     source = {} if volume is None else {"persistentVolumeName": volume}
     spec = {"attacher": attacher, "nodeName": node, "source": source}
-    made = make_object("VolumeAttachment", name, spec=spec)
-    assert isinstance(made, VolumeAttachment), "decode keeps the kind"
-    return made
+    return make_kind(VolumeAttachment, name, spec=spec)
 
 
 def claim_volume(name: str = "claim") -> dict[str, Any]:
