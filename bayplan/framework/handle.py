@@ -19,7 +19,7 @@ from ..clock import Clock, SystemClock
 from ..errors import PluginError
 from ..observe.scheduler_metrics import SchedulerMetrics
 from ..releases.feature_gates import DEFAULT_GATES, FeatureGates
-from ..releases.release import DEFAULT_RELEASE, Release
+from ..releases.release import Release
 from ..table import Ints, NodeInfo, NodeTable
 from ..table.what_if import WhatIf
 from .cycle_state import CycleState
@@ -64,24 +64,29 @@ Object = TypeVar("Object", bound=KubeObject)
 
 
 class Client(Protocol):
-    """The effects a plugin may have on the cluster."""
+    """The effects a plugin may have on the cluster; by default none."""
 
     def bind(self, pod: Pod, node_name: str) -> Awaitable[None] | None:
         """Bind the pod; raises ApiError when the cluster refuses. May be `async def`."""
+        return None
 
     def evict(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> Awaitable[None] | None:
         """Delete `victim` to make room for `preemptor`; one that is gone already is fine. May be `async def`."""
+        return None
 
     def clear_nomination(self, pod: Pod) -> None:
         """Take the nominated node out of the pod's status."""
+        return None
 
     def patch_status(
         self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
     ) -> None:
         """Set a condition of the pod and its nominated node, each unless None; nothing new is not written."""
+        return None
 
     def record_event(self, event: PodEvent) -> None:
         """Write an event about a pod."""
+        return None
 
     def update(self, obj: Object) -> Object | Awaitable[Object]:
         """Write a changed object (a volume or a claim) and return it as stored; may be `async def`.
@@ -89,15 +94,19 @@ class Client(Protocol):
         Raises ConflictError when the object was changed by another client since it was read, NotFoundError when it is
         gone. Our objects leave out fields that do not affect placement: over a network, send only differences.
         """
+        return obj
 
     def update_status(self, obj: Object) -> Object | Awaitable[Object]:
         """The same for the status of an object, which the API server keeps apart from the rest."""
+        return obj
 
     def create(self, obj: Object) -> Object | Awaitable[Object]:
         """Write a new object, which may leave its name to the cluster, and return it as stored."""
+        return obj
 
     def delete(self, obj: KubeObject) -> Awaitable[None] | None:
         """Remove an object; raises NotFoundError when it is gone."""
+        return None
 
 
 class PodEvent(Struct, frozen=True, gc=False):
@@ -113,29 +122,36 @@ class PodEvent(Struct, frozen=True, gc=False):
 
 
 class Nominator(Protocol):
-    """Which pods are promised a place on which node."""
+    """Which pods are promised a place on which node; by default none is."""
 
     def __bool__(self) -> bool:
         """Whether a pod is nominated to some node."""
+        return False
 
     @property
     def version(self) -> int:
         """Changes whenever a nomination does."""
+        return 0
 
     def changed_since(self, version: int) -> Iterable[str] | None:
         """Nodes whose nominated pods changed after `version`; None when that is no longer known."""
+        return ()
 
     def node_of(self, pod: Pod) -> str:
         """The node that `pod` is nominated to; "" when it is not."""
+        return ""
 
     def nominated_pods(self, node_name: str) -> list[Pod]:
         """Pods nominated to the node."""
+        return []
 
     def node_names(self) -> list[str]:
         """The nodes that some pod is nominated to."""
+        return []
 
     def delete(self, pod: Pod) -> None:
         """End the nomination of `pod`."""
+        return None
 
 
 class FilterRunner(Protocol):
@@ -186,47 +202,35 @@ class WaitingPods(Protocol):
 
 
 class PodGroups(Protocol):
-    """The groups pods belong to; a key is `PodGroup` or `label`, namespace and name."""
+    """The groups pods belong to, by default none; a key is `PodGroup` or `label`, namespace and name."""
 
     def members(self, key: tuple[str, str, str]) -> list[Pod]:
         """The pods of the group, in order of appearance."""
-
-    def member_count(self, key: tuple[str, str, str]) -> int:
-        """Number of pods of the group."""
-
-    def waiting(self, key: tuple[str, str, str]) -> Mapping[str, Pod]:
-        """Those of them without a node, by uid."""
-
-    def placed_count(self, key: tuple[str, str, str]) -> int:
-        """Number of them that have a node, or are assumed to."""
-
-    def has_placed(self) -> bool:
-        """Whether a member of a PodGroup has a node."""
-
-    def kept_count(self, key: tuple[str, str, str]) -> int:
-        """The same without members that have a node for the time of a scheduling cycle of the group only."""
-
-
-class NoPodGroups:
-    """No pod belongs to a group."""
-
-    def members(self, key: tuple[str, str, str]) -> list[Pod]:
         return []
 
     def member_count(self, key: tuple[str, str, str]) -> int:
+        """Number of pods of the group."""
         return 0
 
     def waiting(self, key: tuple[str, str, str]) -> Mapping[str, Pod]:
+        """Those of them without a node, by uid."""
         return {}
 
     def placed_count(self, key: tuple[str, str, str]) -> int:
+        """Number of them that have a node, or are assumed to."""
         return 0
 
     def has_placed(self) -> bool:
+        """Whether a member of a PodGroup has a node."""
         return False
 
     def kept_count(self, key: tuple[str, str, str]) -> int:
+        """The same without members that have a node for the time of a scheduling cycle of the group only."""
         return 0
+
+
+class NoPodGroups(PodGroups):
+    """No pod belongs to a group."""
 
 
 class PreBinding(Protocol):
@@ -270,76 +274,16 @@ async def sleep(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
-class EmptyLister:
+class EmptyLister(Lister):
     """A cluster with nothing but nodes and pods."""
 
-    version = 0
 
-    def version_of(self, *kinds: str) -> int:
-        return 0
-
-    def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
-        return ()
-
-    def get(self, kind: str, namespace: str, name: str) -> Any | None:
-        return None
-
-
-class NoNominations:
+class NoNominations(Nominator):
     """A nominator without nominations."""
 
-    version = 0
 
-    def __bool__(self) -> bool:
-        return False
-
-    def changed_since(self, version: int) -> Iterable[str] | None:
-        return ()
-
-    def node_of(self, pod: Pod) -> str:
-        return ""
-
-    def nominated_pods(self, node_name: str) -> list[Pod]:
-        return []
-
-    def node_names(self) -> list[str]:
-        return []
-
-    def delete(self, pod: Pod) -> None:
-        pass
-
-
-class NoClient:
+class NoClient(Client):
     """Effects go nowhere: for judging without a cluster."""
-
-    def bind(self, pod: Pod, node_name: str) -> None:
-        pass
-
-    def evict(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> None:
-        pass
-
-    def clear_nomination(self, pod: Pod) -> None:
-        pass
-
-    def patch_status(
-        self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
-    ) -> None:
-        pass
-
-    def record_event(self, event: PodEvent) -> None:
-        pass
-
-    def update(self, obj: Object) -> Object:
-        return obj
-
-    def update_status(self, obj: Object) -> Object:
-        return obj
-
-    def create(self, obj: Object) -> Object:
-        return obj
-
-    def delete(self, obj: KubeObject) -> None:
-        pass
 
 
 @dataclass(slots=True)
@@ -437,7 +381,12 @@ class Handle:
         return whole(obj)
 
 
-def release_of(plugin: object) -> Release:
-    """The release that a plugin decides for; the default one before it has a handle, as in a test."""
+def gates_of(plugin: object) -> FeatureGates:
+    """The feature gates that a plugin decides by; the default ones before it has a handle, as in a test."""
     handle: Handle | None = getattr(plugin, "handle", None)
-    return DEFAULT_RELEASE if handle is None else handle.release
+    return DEFAULT_GATES if handle is None else handle.feature_gates
+
+
+def release_of(plugin: object) -> Release:
+    """The release that a plugin decides for."""
+    return gates_of(plugin).release

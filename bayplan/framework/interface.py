@@ -32,6 +32,7 @@ from .cycle_state import CycleState
 from .events import ANY_EVENT, EventWithHint
 from .placement import GroupTrial, Placement, PodGroupAssignments, PodGroupInfo, TryGroup
 from .status import SKIP, SUCCESS, Status
+from .typed_args import typed_args
 from .verdict import Verdict
 from .victims import Victims
 
@@ -84,12 +85,18 @@ class Plugin:
     """Whether it calls `handle.whole`: pods and nodes are then kept with all of their fields, which takes memory."""
     custom_resources: ClassVar[tuple[CustomResource, ...]] = ()
     """Kinds of objects that it reads with `handle.custom_objects`, or waits for in `events_to_register`."""
+    args_type: ClassVar[type[msgspec.Struct] | None] = None
+    """The type of its arguments, one of which the class is then made with; see `typed_args`."""
     handle: Handle
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
-        """Make the plugin from its `pluginConfig` args: keyword arguments of the class, unless overridden."""
-        plugin = cls(**args) if isinstance(args, dict) else cls()
+        """Make the plugin from its `pluginConfig` args: keyword arguments of the class, or its `args_type`."""
+        make: Callable[..., Self] = cls
+        if cls.args_type is not None:
+            plugin = make(typed_args(cls.args_type, args))
+        else:
+            plugin = make(**args) if isinstance(args, dict) else make()
         plugin.handle = handle
         return plugin
 
@@ -430,35 +437,3 @@ EXTENSION_POINTS: dict[str, type[Plugin]] = {
     "placement_score": PlacementScorePlugin,
 }
 """The extension points by their name in code; the configuration spells them in camelCase."""
-
-__all__ = [
-    "CLUSTER",
-    "EXTENSION_POINTS",
-    "GROUPS",
-    "NODE_OBJECT",
-    "NODE_ROW",
-    "NOT_SETTLED",
-    "SKIP",
-    "BindPlugin",
-    "FilterPlugin",
-    "PermitPlugin",
-    "PlacementGeneratePlugin",
-    "PlacementScorePlugin",
-    "Plugin",
-    "PostBindPlugin",
-    "PostFilterPlugin",
-    "PostFilterResult",
-    "PreBindPlugin",
-    "PreEnqueuePlugin",
-    "PreFilterExtensions",
-    "PreFilterPlugin",
-    "PreFilterResult",
-    "PreScorePlugin",
-    "Preemption",
-    "QueueSortPlugin",
-    "QueuedPod",
-    "ReservePlugin",
-    "Scope",
-    "ScorePlugin",
-    "Settled",
-]

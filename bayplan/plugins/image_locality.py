@@ -6,13 +6,13 @@ Mirrors pkg/scheduler/framework/plugins/imagelocality/image_locality.go.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Self
 
 import numpy as np
 
 from ..api.pod import Pod, PodSpec
-from ..framework import MAX_SCORE, NODE_OBJECT, CycleState, Handle, ScorePlugin
-from ..releases.release import DEFAULT_RELEASE, ImageVolumes
+from ..framework import MAX_SCORE, NODE_OBJECT, CycleState, ScorePlugin
+from ..framework.handle import release_of
+from ..releases.release import ImageVolumes
 from ..table import Ints, NodeTable, Rows
 
 MIB = 1024 * 1024
@@ -26,15 +26,6 @@ class ImageLocality(ScorePlugin):
     name = "ImageLocality"
     scope = NODE_OBJECT
 
-    def __init__(self, volumes: ImageVolumes = DEFAULT_RELEASE.image_volumes) -> None:
-        self._volumes = volumes
-
-    @classmethod
-    def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls(handle.release.image_volumes)
-        plugin.handle = handle
-        return plugin
-
     def spec_key(self, spec: PodSpec) -> Hashable:
         """The images that some node has: without any, all specs are alike. Their version is in `cluster_key`."""
         on_nodes = self.handle.table.images
@@ -44,7 +35,8 @@ class ImageLocality(ScorePlugin):
     def _counted(self, spec: PodSpec) -> int:
         """The number of images by which the ceiling grows."""
         containers = len(spec.init_containers or ()) + len(spec.containers or ())
-        return len(spec.images) if self._volumes is ImageVolumes.SIZE_AND_CEILING else containers
+        is_more = release_of(self).image_volumes is ImageVolumes.SIZE_AND_CEILING
+        return len(spec.images) if is_more else containers
 
     def cluster_key(self, table: NodeTable) -> Hashable:
         # Without an image anywhere every node scores nothing, however many there are.
@@ -55,7 +47,7 @@ class ImageLocality(ScorePlugin):
             return np.zeros(table.count(rows), dtype=np.int64)
         counted = self._counted(pod.spec)
         images = pod.spec.images
-        if self._volumes is ImageVolumes.IGNORED:
+        if release_of(self).image_volumes is ImageVolumes.IGNORED:
             images = images[:counted]
         names = [normalized_name(image) for image in images]
         present = table.images.total(names, table.node_count)[rows]

@@ -4,7 +4,7 @@ Mirrors pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeature
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Self
+from typing import Any
 
 from ..api.node import Node
 from ..api.pod import Pod, PodSpec
@@ -14,7 +14,6 @@ from ..framework import (
     SUCCESS,
     CycleState,
     FilterPlugin,
-    Handle,
     NodeInfo,
     PreFilterPlugin,
     Settled,
@@ -32,8 +31,8 @@ from ..framework.events import (
     required,
     wait_for,
 )
+from ..framework.handle import gates_of, release_of
 from ..framework.interface import PASSES_PRE_FILTER, SKIPS_PRE_FILTER
-from ..releases.release import DEFAULT_RELEASE
 from ..table import NodeTable, Rows
 
 USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
@@ -44,18 +43,6 @@ NO_FEATURES: frozenset[str] = frozenset()
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     name = "NodeDeclaredFeatures"
     scope = NODE_OBJECT
-    _is_enabled = True
-    _reason = DEFAULT_RELEASE.lacking_features_reason
-    _reads_host_network = True
-
-    @classmethod
-    def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls()
-        plugin.handle = handle
-        plugin._is_enabled = handle.feature_gates.enabled(cls.name)
-        plugin._reason = handle.release.lacking_features_reason
-        plugin._reads_host_network = handle.release.host_network_feature
-        return plugin
 
     def spec_key(self, spec: PodSpec) -> Hashable:
         return self._features_of(spec)
@@ -63,10 +50,18 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     def _features_of(self, spec: PodSpec) -> frozenset[str]:
         """The features that pods of this spec need in this release."""
         found = features_of(spec)
-        return found if self._reads_host_network else found - {USER_NAMESPACES_HOST_NETWORK}
+        return (
+            found
+            if release_of(self).host_network_feature
+            else found - {USER_NAMESPACES_HOST_NETWORK}
+        )
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        return SUCCESS if self._is_enabled and self._features_of(pod.spec) else SKIP
+        return SUCCESS if self._is_active_for(pod.spec) else SKIP
+
+    def _is_active_for(self, spec: PodSpec) -> bool:
+        """Whether pods of the spec need features; without its feature gate the plugin does nothing."""
+        return gates_of(self).enabled(self.name) and bool(self._features_of(spec))
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         node_changes = ActionType.Add | ActionType.UpdateNodeDeclaredFeature
@@ -76,19 +71,17 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         )
 
     def settled(self, spec: PodSpec) -> Settled:
-        return (
-            PASSES_PRE_FILTER if self._is_enabled and self._features_of(spec) else SKIPS_PRE_FILTER
-        )
+        return PASSES_PRE_FILTER if self._is_active_for(spec) else SKIPS_PRE_FILTER
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
         declared = table.features.contains_all(self._features_of(pod.spec), rows)
-        verdict.reject(~declared, self._reason, unresolvable=True)
+        verdict.reject(~declared, release_of(self).lacking_features_reason, unresolvable=True)
         return verdict
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         declared = self._features_of(pod.spec) <= set(node.node.declared_features)
-        return SUCCESS if declared else unresolvable(self._reason)
+        return SUCCESS if declared else unresolvable(release_of(self).lacking_features_reason)
 
 
 def features_of(spec: PodSpec) -> frozenset[str]:

@@ -4,7 +4,6 @@ Mirrors pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.g
 """
 
 from collections.abc import Sequence
-from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -17,7 +16,6 @@ from ..framework import (
     SUCCESS,
     CycleState,
     FilterPlugin,
-    Handle,
     NodeInfo,
     PreFilterExtensions,
     PreFilterPlugin,
@@ -35,13 +33,12 @@ from ..framework.events import (
     EventWithHint,
     wait_for,
 )
+from ..framework.handle import release_of
 from ..framework.interface import NOT_SETTLED, SKIPS_PRE_FILTER
-from ..releases.release import DEFAULT_RELEASE
 from ..table import NodeTable, Rows
 from ..table.volumes import ClaimUse, disks_of
 
 REASON_DISK = "node(s) had no available disk"
-REASON_ONE_POD = DEFAULT_RELEASE.one_pod_claim_reason
 STATE = "PreFilterVolumeRestrictions"
 
 
@@ -70,14 +67,6 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin):
     """
 
     name = "VolumeRestrictions"
-    _reason_one_pod = REASON_ONE_POD
-
-    @classmethod
-    def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls()
-        plugin.handle = handle
-        plugin._reason_one_pod = handle.release.one_pod_claim_reason
-        return plugin
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
@@ -131,7 +120,9 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin):
             if not taken.all():
                 verdict.error = failure(f'cannot read "{STATE}" from cycleState')
         elif claims.uses > 0:
-            verdict.reject(~taken, self._reason_one_pod)  # only the first reason is given
+            verdict.reject(
+                ~taken, release_of(self).one_pod_claim_reason
+            )  # only the first reason is given
         return verdict
 
     def _claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:

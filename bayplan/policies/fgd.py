@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Hashable, Sequence
-from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -20,7 +19,7 @@ from ..api.gpus import GPU_MILLI, GPU_MODEL, WHOLE, is_valid
 from ..api.pod import Pod
 from ..api.resources import CPU
 from ..errors import InputError
-from ..framework import MAX_SCORE, CycleState, Handle, Status, typed_args
+from ..framework import MAX_SCORE, CycleState, Status
 from ..table import Ints, NodeTable, Rows
 from .gpu_share import GpuNodes, GpuPolicy
 from .ledger import NO_GPUS
@@ -69,6 +68,7 @@ class FGD(GpuPolicy):
     """
 
     name = "FGD"
+    args_type = FgdArgs
 
     def __init__(self, args: FgdArgs | None = None) -> None:
         self._args = args or FgdArgs()
@@ -79,12 +79,6 @@ class FGD(GpuPolicy):
         self._pods = 0
         """Number of pods on nodes when the tasks were taken."""
         self._version = 0
-
-    @classmethod
-    def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls(typed_args(FgdArgs, args))
-        plugin.handle = handle
-        return plugin
 
     def cluster_key(self, table: NodeTable) -> Hashable:
         self._take_tasks()

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
-
 import msgspec
 
 from ..api.gpus import WHOLE
 from ..errors import InputError
-from ..framework import Handle, typed_args
 from .gpu_share import GpuPolicy
 
 
@@ -27,11 +24,7 @@ class LargestNode(msgspec.Struct, rename="camel", forbid_unknown_fields=True, fr
 class ComparingAmounts(GpuPolicy):
     """A policy with cpu and GPUs as parts of the largest node's capacity."""
 
+    args_type = LargestNode
+
     def __init__(self, largest: LargestNode | None = None) -> None:
         self.largest = largest or LargestNode()
-
-    @classmethod
-    def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls(typed_args(LargestNode, args))
-        plugin.handle = handle
-        return plugin

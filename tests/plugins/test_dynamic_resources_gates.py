@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from bayplan.api.pod import Pod
-from bayplan.config import DynamicResourcesArgs, parse_config
+from bayplan.config.load import parse_config
+from bayplan.config.plugin_args import DynamicResourcesArgs
 from bayplan.errors import ConfigError
 from bayplan.framework import CycleState
 from bayplan.framework.events import DEVICE_CLASS

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bayplan.api.pod import Pod
 from bayplan.cache import Cache
-from bayplan.config import default_config
+from bayplan.config.defaults import default_config
 from bayplan.framework import CycleState, Handle
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.plugins.default_preemption.plugin import DefaultPreemption

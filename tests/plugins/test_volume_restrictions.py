@@ -6,7 +6,8 @@ import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.framework import SKIP, SUCCESS, Code, CycleState, Status
-from bayplan.plugins.volume_restrictions import REASON_DISK, REASON_ONE_POD, VolumeRestrictions
+from bayplan.plugins.volume_restrictions import REASON_DISK, VolumeRestrictions
+from bayplan.releases.release import DEFAULT_RELEASE
 from bayplan.table import ALL
 from bayplan.table.what_if import WhatIf
 from bayplan.table.writer import TableWriter
@@ -16,6 +17,8 @@ from bayplan.testing.storage import claim_volume, make_claim, make_storage_class
 from tests.rig.scenarios import Scenario
 
 ONE_POD = ("ReadWriteOncePod",)
+
+REASON_ONE_POD = DEFAULT_RELEASE.one_pod_claim_reason
 
 
 def using(name: str, *volumes: dict[str, Any], **fields: Any) -> Pod:

@@ -1,5 +1,1 @@
 """DynamicResources: the claims of a pod must have, or be given, devices that the node can reach."""
-
-from .plugin import DynamicResources
-
-__all__ = ["DynamicResources"]

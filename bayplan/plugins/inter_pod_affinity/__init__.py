@@ -1,5 +1,1 @@
 """InterPodAffinity: near the pods a pod needs or likes, away from those it must or would avoid."""
-
-from .plugin import InterPodAffinity
-
-__all__ = ["InterPodAffinity"]

@@ -6,7 +6,6 @@ Mirrors pkg/scheduler/framework/plugins/nodelabel/node_label.go of v1.20.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Self
 
 import numpy as np
 
@@ -18,10 +17,8 @@ from ...framework import (
     NODE_OBJECT,
     CycleState,
     FilterPlugin,
-    Handle,
     ScorePlugin,
     Verdict,
-    typed_args,
 )
 from ...table import Ints, NodeTable, Rows
 
@@ -33,6 +30,7 @@ class NodeLabel(FilterPlugin, ScorePlugin):
 
     name = "NodeLabel"
     scope = NODE_OBJECT
+    args_type = NodeLabelArgs
 
     def __init__(self, wanted: NodeLabelArgs | None = None) -> None:
         self._wanted = wanted or NodeLabelArgs()
@@ -40,12 +38,6 @@ class NodeLabel(FilterPlugin, ScorePlugin):
         _check_distinct(
             self._wanted.present_labels_preference, self._wanted.absent_labels_preference
         )
-
-    @classmethod
-    def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls(typed_args(NodeLabelArgs, args))
-        plugin.handle = handle
-        return plugin
 
     def spec_key(self, spec: PodSpec) -> Hashable:
         return ()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -21,7 +20,6 @@ from ...framework import (
     SUCCESS,
     CycleState,
     FilterPlugin,
-    Handle,
     NodeInfo,
     PreFilterExtensions,
     PreFilterPlugin,
@@ -29,7 +27,6 @@ from ...framework import (
     Status,
     Verdict,
     failure,
-    typed_args,
     unschedulable,
 )
 from ...framework.pod_owners import services_of
@@ -87,15 +84,10 @@ class ServiceAffinity(PreFilterPlugin, PreFilterExtensions, FilterPlugin, ScoreP
     """Filters by the labels of the node where the first pod of the kind went, scores by the pods of the Service."""
 
     name = "ServiceAffinity"
+    args_type = ServiceAffinityArgs
 
     def __init__(self, wanted: ServiceAffinityArgs | None = None) -> None:
         self._wanted = wanted or ServiceAffinityArgs()
-
-    @classmethod
-    def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls(typed_args(ServiceAffinityArgs, args))
-        plugin.handle = handle
-        return plugin
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         if not self._wanted.affinity_labels:

@@ -1,5 +1,1 @@
 """NodeResourcesFit: the node must have room for the pod; a scoring strategy ranks the nodes that do."""
-
-from .plugin import NodeResourcesFit
-
-__all__ = ["NodeResourcesFit"]

@@ -7,7 +7,6 @@ in `clouds.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from ...framework import (
     SUCCESS,
     CycleState,
     FilterPlugin,
-    Handle,
     PreFilterPlugin,
     Settled,
     Status,
@@ -42,15 +40,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     name = "NodeVolumeLimits"
 
-    def __init__(self, is_driver_required: bool = False) -> None:
-        self._is_driver_required = is_driver_required
+    def __init__(self) -> None:
         self._facts: AttachmentFacts | None = None
-
-    @classmethod
-    def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls(handle.feature_gates.enabled("VolumeLimitScaling"))
-        plugin.handle = handle
-        return plugin
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return events()
@@ -73,7 +64,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         wanted = {volume.name: volume for volume in found if isinstance(volume, Attached)}
         if not wanted:
             return verdict
-        if self._is_driver_required:
+        if self.handle.feature_gates.enabled("VolumeLimitScaling"):
             self._require_drivers(verdict, wanted.values(), nodes, there)
         attached = (
             facts.attached if table is facts.attached.table else facts.attached.what_if(table)
