@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from ..config.releases import DEFAULT_RELEASE
 from ..errors import InputError
 from ..manifests.timeline import InputObject
+from ..releases.release import DEFAULT_RELEASE
 from ..sim import Simulation
 from ..sim.html_summary import ShownAnswer, chosen, make_frame
 from ..sim.measures import Metric, PairedDifference, RequestMix, measure_of, measure_run

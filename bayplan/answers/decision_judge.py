@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ..api.pod import Pod
 from ..api.pod_spec import PodSpec
 from ..api.text.refusal_message import is_same_refusal
-from ..config import DEFAULT_SCHEDULER_NAME
+from ..config.types import DEFAULT_SCHEDULER_NAME
 from ..scheduler import Inquiry, TieBreak
 from ..scheduler.assessment import Assessment, assess, assess_preemption, choose
 from ..scheduler.find_nodes import num_feasible_nodes_to_find

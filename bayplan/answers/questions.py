@@ -13,7 +13,9 @@ import msgspec
 
 from ..api.pod import EMPTY_STATUS, Pod
 from ..cluster.memory import is_bare, is_daemon, is_there
-from ..config import SchedulerConfiguration, default_config, parse_config
+from ..config.defaults import default_config
+from ..config.load import parse_config
+from ..config.types import SchedulerConfiguration
 from ..errors import InputError
 from ..manifests.timeline import InputObject
 from ..sim.settings import Settings

@@ -15,8 +15,8 @@ import msgspec
 
 from ..api.pod import Pod
 from ..api.pod_groups import pod_group_of
-from ..config.releases import Release
 from ..manifests.timeline import InputObject
+from ..releases.release import Release
 from ..scheduler import Attempt
 from ..sim import Simulation
 from ..sim.settings import Settings

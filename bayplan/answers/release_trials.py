@@ -12,9 +12,10 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ..api.pod import Pod
-from ..config import FeatureGates, default_config
-from ..config.releases import Release
+from ..config.defaults import default_config
+from ..config.gates import FeatureGates
 from ..releases.gate_effects import EFFECTS
+from ..releases.release import Release
 from ..scheduler import (
     Attempt,
     FirstByName,

@@ -1,15 +1,24 @@
-"""Files: the shape of KubeSchedulerConfiguration files, one set of types per version.
+"""Files: the shape of KubeSchedulerConfiguration files, one type per version.
 
-Mirrors staging/src/k8s.io/kube-scheduler/config/{v1,v1beta3,v1beta2,v1beta1}/types.go. A later
-version extends the types of the one before; `internal_form.py` converts them to those of `types.py`.
+Mirrors staging/src/k8s.io/kube-scheduler/config/{v1,v1beta3,v1beta2,v1beta1}/types.go. `internal_form.py`
+converts them to the types of `types.py`.
 """
 
+from collections.abc import Iterable
+from types import GenericAlias
 from typing import Any
 
 import msgspec
 
 from .decode import Int32, Int64
-from .types import ClientConnection, Extender, LeaderElection, PluginRef
+from .types import (
+    PLACEMENT_POINTS,
+    POINT_NAMES,
+    ClientConnection,
+    Extender,
+    LeaderElection,
+    PluginRef,
+)
 
 GROUP = "kubescheduler.config.k8s.io"
 API_VERSION = f"{GROUP}/v1"
@@ -23,36 +32,6 @@ class PluginSetFile(msgspec.Struct, frozen=True, rename="camel"):
     disabled: tuple[PluginRef, ...] = ()
 
 
-class PluginsV1Beta1(msgspec.Struct, frozen=True, rename="camel"):
-    """The plugin sets of all points."""
-
-    queue_sort: PluginSetFile = PluginSetFile()
-    pre_filter: PluginSetFile = PluginSetFile()
-    filter: PluginSetFile = PluginSetFile()
-    post_filter: PluginSetFile = PluginSetFile()
-    pre_score: PluginSetFile = PluginSetFile()
-    score: PluginSetFile = PluginSetFile()
-    reserve: PluginSetFile = PluginSetFile()
-    permit: PluginSetFile = PluginSetFile()
-    pre_bind: PluginSetFile = PluginSetFile()
-    bind: PluginSetFile = PluginSetFile()
-    post_bind: PluginSetFile = PluginSetFile()
-
-
-class PluginsV1Beta2(PluginsV1Beta1, frozen=True, rename="camel"):
-    """Adds PreEnqueue and multiPoint."""
-
-    pre_enqueue: PluginSetFile = PluginSetFile()
-    multi_point: PluginSetFile = PluginSetFile()
-
-
-class PluginsV1(PluginsV1Beta2, frozen=True, rename="camel"):
-    """Adds the points of placements."""
-
-    placement_generate: PluginSetFile = PluginSetFile()
-    placement_score: PluginSetFile = PluginSetFile()
-
-
 class PluginConfigFile(msgspec.Struct, frozen=True, rename="camel"):
     """The arguments of one plugin, not yet decoded."""
 
@@ -60,25 +39,13 @@ class PluginConfigFile(msgspec.Struct, frozen=True, rename="camel"):
     args: Any = None
 
 
-class ProfileV1Beta1(msgspec.Struct, frozen=True, rename="camel"):
+class ProfileFile(msgspec.Struct, frozen=True, rename="camel"):
     """A profile; an absent scheduler name differs from an empty one."""
 
     scheduler_name: str | None = None
-    plugins: PluginsV1Beta1 = PluginsV1Beta1()
+    plugins: Any = None
+    """A PluginSetFile for each point that the version has."""
     plugin_config: tuple[PluginConfigFile, ...] = ()
-
-
-class ProfileV1Beta2(ProfileV1Beta1, frozen=True, rename="camel"):
-    """A profile of v1beta2 or v1beta3."""
-
-    plugins: PluginsV1Beta2 = PluginsV1Beta2()
-
-
-class ProfileV1(ProfileV1Beta2, frozen=True, rename="camel"):
-    """Adds the share of nodes to score."""
-
-    plugins: PluginsV1 = PluginsV1()
-    percentage_of_nodes_to_score: Int32 | None = None
 
 
 class ConfigurationFile(msgspec.Struct, frozen=True, rename="camel"):
@@ -94,26 +61,46 @@ class ConfigurationFile(msgspec.Struct, frozen=True, rename="camel"):
     percentage_of_nodes_to_score: Int32 | None = None
     pod_initial_backoff_seconds: Int64 = 1
     pod_max_backoff_seconds: Int64 = 10
-    profiles: tuple[ProfileV1Beta1, ...] = ()
+    profiles: tuple[ProfileFile, ...] = ()
     extenders: tuple[Extender, ...] = ()
 
 
-class ConfigurationV1Beta1(ConfigurationFile, frozen=True, rename="camel"):
-    """A file of v1beta1. The addresses of the insecure port are read and have no effect."""
+Field = tuple[str, Any, Any]
+"""Name, type and default."""
 
-    healthz_bind_address: str | None = None
-    metrics_bind_address: str | None = None
-
-
-class ConfigurationV1Beta2(ConfigurationV1Beta1, frozen=True, rename="camel"):
-    """A file of v1beta2 or v1beta3. The addresses are accepted in both, although v1beta3 as
-    released did not have them."""
-
-    profiles: tuple[ProfileV1Beta2, ...] = ()
+# The addresses of the insecure port are read and have no effect; v1beta3 as released did not have them.
+_ADDRESSES = [(f"{server}_bind_address", str | None, None) for server in ("healthz", "metrics")]
+_FIRST_POINTS = tuple(
+    point for point in POINT_NAMES if point not in ("pre_enqueue", *PLACEMENT_POINTS)
+)
+_LATER_POINTS = (*_FIRST_POINTS, "pre_enqueue", "multi_point")
 
 
-class ConfigurationV1(ConfigurationFile, frozen=True, rename="camel"):
-    """A file of v1."""
+def _configuration(
+    version: str,
+    points: Iterable[str],
+    of_profiles: Iterable[Field] = (),
+    fields: Iterable[Field] = (),
+) -> type[ConfigurationFile]:
+    """The type of the files of a version, with the points of its profiles and the fields that not all versions have."""
 
-    profiles: tuple[ProfileV1, ...] = ()
-    delay_cache_until_active: bool = False
+    def extend(name: str, fields: Iterable[Field], *bases: type[msgspec.Struct]) -> Any:
+        name = f"{name}{version}"
+        return msgspec.defstruct(name, fields, bases=bases, frozen=True, rename="camel")
+
+    plugins = extend("Plugins", ((point, PluginSetFile, PluginSetFile()) for point in points))
+    profile = extend("Profile", (("plugins", plugins, plugins()), *of_profiles), ProfileFile)
+    profiles = ("profiles", GenericAlias(tuple, (profile, ...)), ())
+    made: type[ConfigurationFile] = extend("Configuration", (profiles, *fields), ConfigurationFile)
+    return made
+
+
+ConfigurationV1Beta1 = _configuration("V1Beta1", _FIRST_POINTS, fields=_ADDRESSES)
+ConfigurationV1Beta2 = _configuration("V1Beta2", _LATER_POINTS, fields=_ADDRESSES)
+"""Of v1beta2 and v1beta3."""
+ConfigurationV1 = _configuration(
+    "V1",
+    (*_LATER_POINTS, *PLACEMENT_POINTS),
+    [("percentage_of_nodes_to_score", Int32 | None, None)],
+    [("delay_cache_until_active", bool, False)],
+)

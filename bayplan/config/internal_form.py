@@ -13,7 +13,7 @@ from ..releases.gate_effects import EFFECTS
 from .args_validation import validate_args
 from .decode import decode, plain_numbers
 from .defaults import default_plugin_config, merge_plugins
-from .files import ConfigurationFile, PluginConfigFile, PluginSetFile, ProfileV1Beta1
+from .files import ConfigurationFile, PluginConfigFile, PluginSetFile, ProfileFile
 from .gates import (
     DEFAULT_POD_TOPOLOGY_SPREAD,
     FeatureGates,
@@ -23,10 +23,10 @@ from .gates import (
 )
 from .generations import V1, Generation
 from .plugin_args import LIST_DEFAULTING, Args, PodTopologySpreadArgs, fill_in
-from .plugin_names import PLACEMENT_POINTS
 from .problems import ProblemKind, Problems
 from .types import (
     DEFAULT_SCHEDULER_NAME,
+    PLACEMENT_POINTS,
     POINT_NAMES,
     ClientConnection,
     LeaderElection,
@@ -67,7 +67,7 @@ def read_component(
 ) -> Reading:
     """Return the configuration in `data`, validated, with all defaults filled in."""
     file = decode(generation.file, data, "", problems)
-    profiles = file.profiles or (ProfileV1Beta1(),)
+    profiles = file.profiles or (ProfileFile(),)
     # Only a single profile has a default name; several must all be named.
     only_name = DEFAULT_SCHEDULER_NAME if len(profiles) == 1 else ""
     gates = FeatureGates.of(gates)
@@ -113,7 +113,7 @@ class _ProfileReader:
         self.entries: list[Entries] = []
         self.found_in_repeated = Problems()
 
-    def read(self, file: ProfileV1Beta1, default_name: str, path: str) -> Profile:
+    def read(self, file: ProfileFile, default_name: str, path: str) -> Profile:
         """Returns the profile at `path` with the default plugins and arguments merged in."""
         for point in PLACEMENT_POINTS:
             name = POINT_NAMES[point]
@@ -185,7 +185,7 @@ class _ProfileReader:
         return {name: value for name, value in data.items() if name not in expected}
 
 
-def _plugins(file: ProfileV1Beta1) -> Plugins:
+def _plugins(file: ProfileFile) -> Plugins:
     """Return the plugin sets with disabled plugins as bare names."""
     sets = {}
     for point in (*POINT_NAMES, "multi_point"):

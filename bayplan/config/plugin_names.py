@@ -9,10 +9,9 @@ from collections.abc import Collection
 from .expand import Implements
 from .gates import TOPOLOGY_AWARE_WORKLOAD_SCHEDULING, FeatureGates
 from .problems import Literally, ProblemKind, Problems, show
-from .types import POINT_NAMES, Profile
+from .types import PLACEMENT_POINTS, POINT_NAMES, Profile
 
 MULTI_POINT = "multi_point"
-PLACEMENT_POINTS = ("placement_generate", "placement_score")
 SIMILAR = 0.8
 """Likeness of misspelt names; many plugins of other projects are called Node or Scheduling, too."""
 

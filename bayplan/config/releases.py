@@ -55,16 +55,3 @@ def recorded_version(objects: Iterable[Any]) -> str:
             if found:
                 return str(found)
     return ""
-
-
-__all__ = [
-    "DEFAULT_RELEASE",
-    "KNOWN",
-    "KUBERNETES_VERSION",
-    "RELEASES",
-    "Release",
-    "as_recorded",
-    "choose_release",
-    "recorded_version",
-    "release_warning",
-]

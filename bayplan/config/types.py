@@ -26,6 +26,9 @@ POINT_NAMES: dict[str, str] = {
 }
 
 
+PLACEMENT_POINTS = ("placement_generate", "placement_score")
+
+
 class PluginRef(msgspec.Struct, frozen=True):
     """An enabled plugin. Weight 0: unset; it counts as 1 where weights apply."""
 

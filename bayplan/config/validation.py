@@ -15,6 +15,7 @@ from .gates import FeatureGates
 from .plugin_args import ARGS_TYPES, Args
 from .problems import Literally, ProblemKind, Problems, Upstream
 from .types import (
+    PLACEMENT_POINTS,
     POINT_NAMES,
     ClientConnection,
     Extender,
@@ -31,7 +32,7 @@ ArgsPaths = dict[tuple[str, str], str]
 # multiPoint and at the placement points they are unknown plugins like any other.
 REMOVED_PLUGINS = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 CURRENT = "kubescheduler.config.k8s.io/v1"
-_POINTS_WITHOUT_REMOVED = frozenset(POINT_NAMES) - {"placement_generate", "placement_score"}
+_POINTS_WITHOUT_REMOVED = frozenset(POINT_NAMES).difference(PLACEMENT_POINTS)
 
 
 class _Rules(NamedTuple):

@@ -9,8 +9,10 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from ..api.pod import Pod
-from ..config import SchedulerConfiguration, parse_feature_gates, parse_reading
+from ..config.gates import parse_feature_gates
+from ..config.load import parse_reading
 from ..config.releases import choose_release, release_warning
+from ..config.types import SchedulerConfiguration
 from ..errors import ConfigError
 from ..releases.feature_gates import FeatureGates
 from ..scheduler import plugin_faults

@@ -16,7 +16,7 @@ import msgspec
 from ..api.custom import CustomResource
 from ..api.pod_groups import PodGroup
 from ..clock import Clock, SystemClock
-from ..config import SchedulerConfiguration
+from ..config.types import SchedulerConfiguration
 from ..errors import ApiError
 from ..framework.handle import PodEvent
 from ..kube.connection import Connection

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..api.pod import Pod
 from ..clock import Clock, Timers
-from ..config import SchedulerConfiguration
+from ..config.types import SchedulerConfiguration
 from ..framework import Status, failure
 from ..scheduler.build import build_scheduler
 from ..scheduler.parts import PluginSource, SchedulerSettings

@@ -31,14 +31,10 @@ from ..choices import (
     Objective,
     expect_choice,
 )
-from ..config import (
-    FeatureGates,
-    SchedulerConfiguration,
-    load_config,
-    parse_config,
-    parse_feature_gates,
-)
+from ..config.gates import FeatureGates, parse_feature_gates
+from ..config.load import load_config, parse_config
 from ..config.releases import choose_release, recorded_version, release_warning
+from ..config.types import SchedulerConfiguration
 from ..errors import InputError, one_of
 from ..planning.fleet_check import Demands
 from ..planning.node_plan import NodePlan

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from ..errors import ConfigError
-from .gate_effects import EARLIER_GATES, EFFECTS, Effect
+from .gate_effects import EARLIER_GATES, EFFECTS
 from .release import DEFAULT_RELEASE, RELEASES, Release
 
 CURRENT_VERSION = DEFAULT_RELEASE.version
@@ -299,17 +299,3 @@ def _gates_in(version: str) -> Mapping[str, Gate]:
 
 GATES = _read_gates()
 DEFAULT_GATES = FeatureGates()
-
-__all__ = [
-    "ALL_ALPHA",
-    "ALL_BETA",
-    "CURRENT_VERSION",
-    "DEFAULT_GATES",
-    "EFFECTS",
-    "GATES",
-    "Effect",
-    "FeatureGates",
-    "Gate",
-    "GateState",
-    "gates_of",
-]

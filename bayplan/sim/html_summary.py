@@ -12,8 +12,8 @@ from ..api.node import ZONE, Node
 from ..api.pod import Pod
 from ..api.pod_groups import labelled_group_of, pod_group_of
 from ..api.workloads import workload_of
-from ..config.releases import DEFAULT_RELEASE
 from ..errors import InputError
+from ..releases.release import DEFAULT_RELEASE
 
 # Frames: rows of plain values as a pandas DataFrame, where pandas is installed.
 

@@ -9,8 +9,8 @@ from typing import Any
 from ..api.own_documents import API_VERSION
 from ..api.workloads import WorkloadKey
 from ..cluster.memory import AdmissionRefusal
-from ..config.releases import DEFAULT_RELEASE
 from ..errors import InputError
+from ..releases.release import DEFAULT_RELEASE
 from .autoscaling_record import ScalingReport
 from .html_summary import ShownAnswer, chosen, make_frame, pod_columns, zone_of
 from .measures.fragmentation import RequestMix

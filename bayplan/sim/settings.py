@@ -11,9 +11,11 @@ import msgspec
 from ..api.custom import reading_custom
 from ..api.pod_groups import PodGroup
 from ..api.wire.sourced import keeping_sources
-from ..config import FeatureGates, SchedulerConfiguration, default_config
-from ..config.releases import Release
+from ..config.defaults import default_config
+from ..config.gates import FeatureGates
+from ..config.types import SchedulerConfiguration
 from ..manifests.timeline import InputObject
+from ..releases.release import Release
 from ..scheduler import PluginSource
 from ..scheduler.catalog import InputNeeds, input_needs
 from .simulation import Simulation

@@ -16,7 +16,9 @@ from ..clock import Clock, SystemClock
 from ..cluster.memory import AdmissionRefusal, Provisioning
 from ..cluster.memory.default_class import missing_classes
 from ..cluster.objects import WatchHandler
-from ..config import FeatureGates, SchedulerConfiguration, default_config
+from ..config.defaults import default_config
+from ..config.gates import FeatureGates
+from ..config.types import SchedulerConfiguration
 from ..manifests.timeline import CREATED_AT, InputObject, TimelineEvent
 from ..scheduler import (
     Attempt,

@@ -11,8 +11,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ..config import FeatureGates, parse_config
 from ..config.files import API_VERSION, KIND
+from ..config.gates import FeatureGates
+from ..config.load import parse_config
 from ..config.releases import choose_release
 from ..errors import InputError, PluginError
 from ..manifests.sources import STDIN, find_files

@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 
 from .. import __version__
-from ..config import FeatureGates, parse_config
+from ..config.gates import FeatureGates
+from ..config.load import parse_config
 from ..config.releases import choose_release, recorded_version, release_warning
 from ..errors import BayplanError
 from ..manifests.input_bytes import limited_input

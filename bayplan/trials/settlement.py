@@ -14,7 +14,7 @@ from msgspec import Struct
 from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
 from ..cluster.memory import AdmissionRefusal
-from ..config.releases import DEFAULT_RELEASE
+from ..releases.release import DEFAULT_RELEASE
 from ..sim import PodResult
 from ..sim.html_summary import ShownAnswer, as_release
 

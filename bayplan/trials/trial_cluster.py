@@ -19,7 +19,7 @@ from ..api.pod import EMPTY_STATUS, Pod
 from ..api.pod_groups import labelled_group_of, pod_group_of
 from ..clock import Clock, ManualClock
 from ..cluster.objects import ClusterObject, ObjectIndex
-from ..config import SchedulerConfiguration
+from ..config.types import SchedulerConfiguration
 from ..framework import Status
 from ..framework.handle import NoClient
 from ..runtime import ProfileRuntime

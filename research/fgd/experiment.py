@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayplan.api.gpus import GPU_MILLI
-from bayplan.config import load_config
+from bayplan.config.load import load_config
 from bayplan.scheduler import FirstByName
 from bayplan.sim import Simulation
 from bayplan.sim.measures.run_measures import arrival_course

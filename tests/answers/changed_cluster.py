@@ -4,7 +4,7 @@ from typing import Any
 
 from bayplan.answers.account import Counterfactual
 from bayplan.api.pod import Pod
-from bayplan.config import default_config
+from bayplan.config.defaults import default_config
 from bayplan.sim.settings import Settings
 from bayplan.trials import TrialCluster
 from tests.rig.conformance.counterfactuals import fits

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.answers.compare import Comparison, Contender, compare
-from bayplan.config import load_config
+from bayplan.config.load import load_config
 from bayplan.errors import InputError
 from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_node, make_pod

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from bayplan.answers import explain, find_counterfactual
 from bayplan.api.pod import Pod
-from bayplan.config import default_config, parse_config
+from bayplan.config.defaults import default_config
+from bayplan.config.load import parse_config
 from bayplan.config.types import Extender, SchedulerConfiguration
 from bayplan.framework import (
     SUCCESS,

@@ -9,7 +9,7 @@ from bayplan.answers.capacity import find_capacity
 from bayplan.answers.compare import compare
 from bayplan.answers.pod_kinds import PodKind, on_nodes
 from bayplan.answers.what_if import AddNodes, ask_what_if, fit_with_nodes
-from bayplan.config import parse_config
+from bayplan.config.load import parse_config
 from bayplan.errors import InputError
 from bayplan.releases.feature_gates import FeatureGates
 from bayplan.releases.release import find_release

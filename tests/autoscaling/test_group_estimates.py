@@ -15,7 +15,7 @@ from bayplan.autoscaling.expanders import GroupEstimate
 from bayplan.autoscaling.group_estimates import AlikeGroups, GroupPlanner, settle_rows
 from bayplan.autoscaling.launch_options import LaunchOptions
 from bayplan.clock import ManualClock
-from bayplan.config import default_config
+from bayplan.config.defaults import default_config
 from bayplan.config.plugin_args import NodeAffinityArgs, NodeResourcesFitArgs
 from bayplan.planning import NodePool, NodeType
 from bayplan.sim.settings import Settings

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from bayplan.api.taints import Taint
 from bayplan.api.wire.decode import decode_object
 from bayplan.autoscaling import AutoscalerOptions, autoscaled
-from bayplan.config import default_config
+from bayplan.config.defaults import default_config
 from bayplan.config.types import Extender
 from bayplan.errors import InputError
 from bayplan.sim.settings import Settings

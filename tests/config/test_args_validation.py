@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.config import parse_config
+from bayplan.config.load import parse_config
 from bayplan.errors import ConfigError
 
 V1 = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.config import parse_config
+from bayplan.config.load import parse_config
 from bayplan.errors import ConfigError
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

@@ -4,17 +4,12 @@ from typing import Any
 
 import pytest
 
-from bayplan.config import (
-    ExpandedPlugins,
-    Profile,
-    Reading,
-    convert_config,
-    expand_plugins,
-    parse_config,
-    parse_reading,
-    provider_reading,
-)
-from bayplan.config.encode import LEGACY_PLUGINS
+from bayplan.config.encode import LEGACY_PLUGINS, convert_config
+from bayplan.config.expand import ExpandedPlugins, expand_plugins
+from bayplan.config.internal_form import Reading
+from bayplan.config.legacy.policy import provider_reading
+from bayplan.config.load import parse_config, parse_reading
+from bayplan.config.types import Profile
 from bayplan.config.validation import REMOVED_PLUGINS
 from bayplan.plugins.in_tree import IN_TREE
 from bayplan.runtime import Registry

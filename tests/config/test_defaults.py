@@ -1,17 +1,14 @@
 import pytest
 
-from bayplan.config import (
+from bayplan.config.defaults import DEFAULT_PLUGINS, default_config, merge_plugin_set
+from bayplan.config.load import parse_config
+from bayplan.config.plugin_args import (
     ARGS_TYPES,
-    DEFAULT_PLUGINS,
     NodeResourcesFitArgs,
-    PluginRef,
-    PluginSet,
     ResourceSpec,
     ScoringStrategy,
-    default_config,
-    parse_config,
 )
-from bayplan.config.defaults import merge_plugin_set
+from bayplan.config.types import PluginRef, PluginSet
 
 V1 = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 

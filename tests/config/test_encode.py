@@ -6,22 +6,15 @@ import msgspec
 import pytest
 
 from bayplan.api.text.durations import format_go_duration
-from bayplan.config import (
-    Extender,
-    ExtenderTLS,
-    ManagedResource,
-    NodeResourcesFitArgs,
-    SchedulerConfiguration,
-    default_config,
-    encode_config,
-    extender_order,
-    parse_config,
-    parse_reading,
-    with_ignored_resources,
-)
+from bayplan.config.defaults import default_config
+from bayplan.config.encode import encode_config
+from bayplan.config.extender_order import extender_order, with_ignored_resources
 from bayplan.config.generations import V1
 from bayplan.config.internal_form import read_component
+from bayplan.config.load import parse_config, parse_reading
+from bayplan.config.plugin_args import NodeResourcesFitArgs
 from bayplan.config.problems import Problems
+from bayplan.config.types import Extender, ExtenderTLS, ManagedResource, SchedulerConfiguration
 from bayplan.errors import ConfigError
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}

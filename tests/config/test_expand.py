@@ -2,14 +2,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.config import (
-    PluginRef,
-    Plugins,
-    PluginSet,
-    Profile,
-    check_same_queue_sort,
-    expand_plugins,
-)
+from bayplan.config.expand import check_same_queue_sort, expand_plugins
+from bayplan.config.types import PluginRef, Plugins, PluginSet, Profile
 from bayplan.errors import ConfigError
 
 # A small registry: plugin to the points it implements.

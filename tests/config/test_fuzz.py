@@ -8,15 +8,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.config import (
-    ARGS_TYPES,
-    LEGACY_ARGS_TYPES,
-    POINT_NAMES,
-    SchedulerConfiguration,
-    parse_config,
-)
 from bayplan.config.decode import JsonFloat
 from bayplan.config.legacy.policy_plugins import PREDICATES, PRIORITIES
+from bayplan.config.load import parse_config
+from bayplan.config.plugin_args import ARGS_TYPES, LEGACY_ARGS_TYPES
+from bayplan.config.types import POINT_NAMES, SchedulerConfiguration
 from bayplan.errors import ConfigError
 from tests.rig.random_examples import examples
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from bayplan.config import FeatureGates, parse_config, parse_feature_gates
+from bayplan.config.gates import FeatureGates, parse_feature_gates
+from bayplan.config.load import parse_config
 from bayplan.errors import ConfigError
 
 

@@ -4,21 +4,14 @@ from typing import Any
 
 import pytest
 
-from bayplan.config import (
-    POINT_NAMES,
-    DefaultPreemptionArgs,
-    NodeLabelArgs,
-    PluginRef,
-    Plugins,
-    PodTopologySpreadArgs,
-    parse_config,
-    parse_reading,
-    provider_reading,
-)
 from bayplan.config.generations import V1, V1BETA1, V1BETA2, V1BETA3
-from bayplan.config.legacy.policy import PROVIDERS
+from bayplan.config.legacy.policy import PROVIDERS, provider_reading
+from bayplan.config.load import parse_config, parse_reading
+from bayplan.config.plugin_args import DefaultPreemptionArgs, NodeLabelArgs, PodTopologySpreadArgs
+from bayplan.config.types import POINT_NAMES, PluginRef, Plugins
 from bayplan.errors import ConfigError
-from bayplan.releases.feature_gates import EFFECTS, gates_of
+from bayplan.releases.feature_gates import gates_of
+from bayplan.releases.gate_effects import EFFECTS
 from bayplan.releases.release import DEFAULT_RELEASE
 
 GROUP = "kubescheduler.config.k8s.io"

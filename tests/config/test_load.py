@@ -4,17 +4,15 @@ from typing import Any
 import pytest
 
 from bayplan.api.affinity import TopologySpreadConstraint
-from bayplan.config import (
+from bayplan.config.defaults import default_config
+from bayplan.config.load import load_config, parse_config
+from bayplan.config.plugin_args import (
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     NodeAffinityArgs,
-    PluginRef,
     PodTopologySpreadArgs,
-    SchedulerConfiguration,
-    default_config,
-    load_config,
-    parse_config,
 )
+from bayplan.config.types import PluginRef, SchedulerConfiguration
 from bayplan.errors import ConfigError
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

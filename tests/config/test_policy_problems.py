@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.config import parse_config
 from bayplan.config.legacy.policy_plugins import PREDICATES, PRIORITIES
+from bayplan.config.load import parse_config
 from bayplan.errors import ConfigError
 
 HEAD = {"kind": "Policy", "apiVersion": "v1"}

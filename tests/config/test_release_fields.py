@@ -2,8 +2,9 @@
 
 import pytest
 
-from bayplan.config import FeatureGates, parse_config
 from bayplan.config.args_validation import validate_args
+from bayplan.config.gates import FeatureGates
+from bayplan.config.load import parse_config
 from bayplan.config.plugin_args import (
     NodeResourcesFitArgs,
     RequestedToCapacityRatioParam,

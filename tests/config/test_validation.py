@@ -2,19 +2,12 @@ from typing import Any
 
 import pytest
 
-from bayplan.config import (
-    LeaderElection,
-    Plugins,
-    Problem,
-    ProblemKind,
-    Profile,
-    SchedulerConfiguration,
-    VolumeBindingArgs,
-    default_config,
-    default_profile,
-    parse_config,
-    validate_config,
-)
+from bayplan.config.defaults import default_config, default_profile
+from bayplan.config.load import parse_config
+from bayplan.config.plugin_args import VolumeBindingArgs
+from bayplan.config.problems import Problem, ProblemKind
+from bayplan.config.types import LeaderElection, Plugins, Profile, SchedulerConfiguration
+from bayplan.config.validation import validate_config
 from bayplan.errors import ConfigError
 
 V1 = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}

@@ -6,13 +6,8 @@ When it fails, `python tests/docs/test_feature_gates_page.py` writes the tables 
 import re
 from pathlib import Path
 
-from bayplan.releases.feature_gates import (
-    EFFECTS,
-    GATES,
-    STAGE_GATES,
-    Effect,
-    Gate,
-)
+from bayplan.releases.feature_gates import GATES, STAGE_GATES, Gate
+from bayplan.releases.gate_effects import EFFECTS, Effect
 from bayplan.releases.release import RELEASES
 
 PAGE = Path(__file__).parents[2] / "docs" / "feature-gates.md"

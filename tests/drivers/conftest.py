@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from bayplan.apiserver import make_kubeconfig
-from bayplan.config import default_config
+from bayplan.config.defaults import default_config
 from bayplan.drivers.kube_driver import DriverOptions, KubeDriver
 from bayplan.kube.connection import Connection
 from bayplan.kube.credentials import load_credentials

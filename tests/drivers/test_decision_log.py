@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from bayplan.apiserver import make_kubeconfig
 from bayplan.cli.main import app
 from bayplan.clock import ManualClock, SystemClock
-from bayplan.config import default_config
+from bayplan.config.defaults import default_config
 from bayplan.drivers.decision_log import DecisionLog, LoggedAttempt, read_decisions
 from bayplan.drivers.kube_driver import DriverOptions, KubeDriver
 from bayplan.errors import InputError

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from bayplan.apiserver import make_kubeconfig
-from bayplan.config import default_config
+from bayplan.config.defaults import default_config
 from bayplan.drivers.kube_driver import DriverOptions, KubeDriver
 from bayplan.errors import ApiError
 from bayplan.kube.connection import Connection

@@ -8,7 +8,7 @@ import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.apiserver import ApiServer
-from bayplan.config import default_config
+from bayplan.config.defaults import default_config
 from bayplan.drivers.loop_driver import LoopDriver
 from bayplan.framework import SUCCESS, CycleState, FilterPlugin, Plugin, Status
 from bayplan.table import NodeInfo

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bayplan.config import parse_config
+from bayplan.config.load import parse_config
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 60

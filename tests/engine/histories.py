@@ -11,7 +11,7 @@ import numpy as np
 
 from bayplan.api.pod import Pod
 from bayplan.cache import Cache
-from bayplan.config import parse_config
+from bayplan.config.load import parse_config
 from bayplan.config.types import Profile
 from bayplan.engine import Decision, Engine, Reason
 from bayplan.framework import CycleState, Handle, Plugin, Status

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.config import Profile, parse_config
+from bayplan.config.load import parse_config
+from bayplan.config.types import Profile
 from bayplan.framework import (
     CLUSTER,
     GROUPS,

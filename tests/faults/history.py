@@ -21,7 +21,7 @@ import msgspec
 
 from bayplan.cli.commands.run import schedule
 from bayplan.clock import ManualClock
-from bayplan.config import default_config
+from bayplan.config.defaults import default_config
 from bayplan.config.types import ClientConnection
 from bayplan.drivers.core_thread import Core
 from bayplan.drivers.kube_driver import DriverOptions, KubeDriver

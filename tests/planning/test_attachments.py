@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from bayplan.api.devices import Device, ResourceSliceSpec
 from bayplan.api.wire.decode import decode_object
-from bayplan.config import parse_config
+from bayplan.config.load import parse_config
 from bayplan.planning import NodePool
 from bayplan.planning.node_plan import NodePlan
 from bayplan.planning.node_probe import probe_workload

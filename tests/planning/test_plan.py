@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from bayplan.api.node import ZONE
 from bayplan.api.wire.decode import decode_object
 from bayplan.api.wire.encode import to_dict
-from bayplan.config import default_config, parse_config
+from bayplan.config.defaults import default_config
+from bayplan.config.load import parse_config
 from bayplan.config.plugin_args import (
     MOST_ALLOCATED,
     NodeResourcesFitArgs,

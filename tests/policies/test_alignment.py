@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
-from bayplan.config import parse_config
+from bayplan.config.load import parse_config
 from bayplan.errors import InputError
 from bayplan.framework import CycleState
 from bayplan.policies import NodeResourcesAlignment

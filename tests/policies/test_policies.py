@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from bayplan.api.gpus import GPU_INDEX, GPU_MILLI, GPU_MODEL
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
-from bayplan.config import load_config
+from bayplan.config.load import load_config
 from bayplan.errors import ConfigError, InputError
 from bayplan.framework import CLUSTER, CycleState
 from bayplan.policies import (

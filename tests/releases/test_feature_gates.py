@@ -4,18 +4,18 @@ import re
 
 import pytest
 
-from bayplan.config import gate_notes
+from bayplan.config.internal_form import gate_notes
 from bayplan.errors import ConfigError
 from bayplan.releases.feature_gates import (
     ALL_ALPHA,
     ALL_BETA,
     CURRENT_VERSION,
-    EFFECTS,
     STAGE_GATES,
     FeatureGates,
     gates_of,
 )
 from bayplan.releases.feature_gates import GATES as ALL_GATES
+from bayplan.releases.gate_effects import EFFECTS
 from bayplan.releases.release import DEFAULT_RELEASE, RELEASES, find_release
 
 GATES = gates_of(DEFAULT_RELEASE)

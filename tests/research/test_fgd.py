@@ -15,7 +15,7 @@ import yaml
 import bayplan
 from bayplan.api.gpus import GPU_MILLI
 from bayplan.api.pod import Pod
-from bayplan.config import load_config
+from bayplan.config.load import load_config
 from bayplan.policies.task_mix import Task, typical_tasks
 from bayplan.sim.traces import decoded_objects, find_openb
 

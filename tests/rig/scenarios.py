@@ -13,7 +13,9 @@ from typing import Any, TypeVar
 from bayplan.api.pod import Pod
 from bayplan.clock import ManualClock
 from bayplan.cluster.memory import MemoryCluster
-from bayplan.config import SchedulerConfiguration, default_config, parse_config
+from bayplan.config.defaults import default_config
+from bayplan.config.load import parse_config
+from bayplan.config.types import SchedulerConfiguration
 from bayplan.framework import (
     SKIP,
     SUCCESS,

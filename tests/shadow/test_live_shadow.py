@@ -11,7 +11,7 @@ import pytest
 
 from bayplan.answers.judged_decision import Agreement
 from bayplan.clock import SystemClock
-from bayplan.config import default_config
+from bayplan.config.defaults import default_config
 from bayplan.drivers.kube_driver import KubeDriver
 from bayplan.errors import InputError
 from bayplan.kube.connection import Connection

@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.answers.judged_decision import Agreement, JudgedDecision
 from bayplan.api.pod import Pod
-from bayplan.config import default_config
+from bayplan.config.defaults import default_config
 from bayplan.shadow.decision_account import DecisionAccount
 from bayplan.shadow.gain import compute_gain
 from bayplan.shadow.report import headline, report_tree

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from bayplan.api.wire.decode import decode_object
-from bayplan.config import parse_config
+from bayplan.config.load import parse_config
 from bayplan.sim import Simulation, TraceEntry
 
 GROUP = "pod-group.scheduling.sigs.k8s.io"

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from bayplan.api.pod import Pod
-from bayplan.config import load_config
+from bayplan.config.load import load_config
 from bayplan.scheduler import Outcome
 from bayplan.sim import Simulation, TraceEntry, read_manifests
 from tests.rig.objects import stored

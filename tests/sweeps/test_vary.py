@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.config import parse_config
+from bayplan.config.load import parse_config
 from bayplan.errors import InputError
 from bayplan.scheduler.catalog import effective_plugins
 from bayplan.sweeps.expansion import varied

@@ -14,7 +14,8 @@ from aiohttp import web
 
 from bayplan.clock import ManualClock
 from bayplan.cluster.certificates import Certificate, make_certificate
-from bayplan.config import default_config, encode_config
+from bayplan.config.defaults import default_config
+from bayplan.config.encode import encode_config
 from bayplan.errors import ApiError, InputError
 from bayplan.observe.work_queues import SERVING_CERTIFICATE, SERVING_FILES, WorkQueues
 from bayplan.testing.builders import make_pod

@@ -29,7 +29,9 @@ from ..render.plain_data import REPORT_FORM, ReportForm, print_in_form, print_ya
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ...config import ExpandedPlugins, FeatureGates, Reading
+    from ...config.expand import ExpandedPlugins
+    from ...config.gates import FeatureGates
+    from ...config.internal_form import Reading
 
 app = CommandApp(
     name="config",
@@ -94,7 +96,7 @@ def check(
     Example: bayplan config check scheduler.yaml old-policy.json
     """
     from ...answers.release_changes import metric_notes
-    from ...config.releases import DEFAULT_RELEASE
+    from ...releases.release import DEFAULT_RELEASE
     from ...scheduler import notes_on_plugins, plugin_faults
 
     gates = read_gates(feature_gates, kubernetes_version)
@@ -135,7 +137,7 @@ def convert(
 
     Example: bayplan config convert old-policy.json > scheduler.yaml
     """
-    from ...config import convert_config
+    from ...config.encode import convert_config
 
     if file is None and algorithm_provider is None:
         raise ConfigError("expected a FILE or --algorithm-provider; got neither")
@@ -149,13 +151,9 @@ def convert(
 
 def effective_document(effective: Effective) -> dict[str, Any]:
     """The configuration with its defaults, and the resulting plugins of each profile, as plain data."""
-    from ...config import (
-        POINT_NAMES,
-        encode_args,
-        encode_config,
-        extender_order,
-        with_ignored_resources,
-    )
+    from ...config.encode import encode_args, encode_config
+    from ...config.extender_order import extender_order, with_ignored_resources
+    from ...config.types import POINT_NAMES
 
     config = with_ignored_resources(effective.reading.config)
     return {

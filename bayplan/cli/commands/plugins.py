@@ -37,7 +37,7 @@ def plugins(
 
     Example: bayplan config plugins -o wide
     """
-    from ...config import load_config
+    from ...config.load import load_config
     from ...scheduler import describe_plugins
 
     settings = None if config is None else load_config(config)

@@ -29,7 +29,7 @@ from ..options.usage_options import page_use
 from .run_server import Serving, need_web_server
 
 if TYPE_CHECKING:
-    from ...config import SchedulerConfiguration
+    from ...config.types import SchedulerConfiguration
     from ...drivers.kube_driver import KubeDriver
     from ...kube.connection import Connection
     from ...kube.leader import LeaderElector
@@ -102,7 +102,7 @@ def remarked(settings: RunSettings) -> RunSettings:
 
 def write_config(config: SchedulerConfiguration, path: Path) -> None:
     """Write the configuration in effect."""
-    from ...config import encode_config
+    from ...config.encode import encode_config
     from ...yaml_tree import format_tree
 
     try:
@@ -331,7 +331,7 @@ async def with_policy(settings: RunSettings, connection: Connection) -> Schedule
         return settings.config
     from msgspec.structs import replace
 
-    from ...config import parse_reading
+    from ...config.load import parse_reading
 
     namespace, name = settings.policy
     tree = await connection.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")

@@ -219,7 +219,7 @@ class Serving:
     # Routes
 
     def _routes(self) -> list[web.RouteDef]:
-        from ...config import encode_config
+        from ...config.encode import encode_config
         from ...config.gates import FeatureGates
         from ...observe.build_info import build_info_family, full_version, release_family
         from ...observe.logs import set_verbosity

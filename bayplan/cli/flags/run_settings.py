@@ -19,12 +19,12 @@ from .command import FlagValues
 
 if TYPE_CHECKING:
     from ...clock import Clock
-    from ...config import LeaderElection, SchedulerConfiguration
     from ...config.gates import FeatureGates
-    from ...config.releases import Release
+    from ...config.types import LeaderElection, SchedulerConfiguration
     from ...kube.candidate import LeaseCandidate
     from ...kube.connection import Connection
     from ...kube.leader import ElectionTimes, LeaderElector
+    from ...releases.release import Release
 
 MOST_EMULATED = 4
 """A release can emulate itself and the three before it."""
@@ -53,7 +53,7 @@ class RunSettings:
 
 def read_settings(flags: FlagValues, version: str = "") -> RunSettings:
     """The settings, for `version` of Kubernetes unless a flag names one; InputError or ConfigError for wrong flags."""
-    from ...config import parse_feature_gates
+    from ...config.gates import parse_feature_gates
     from ...config.releases import choose_release, release_warning
 
     version = flags.text("kubernetes-version") or version
@@ -190,7 +190,7 @@ def _with_election(config: SchedulerConfiguration, flags: FlagValues) -> Schedul
 
 def _emulated_version(flags: FlagValues, release: Release) -> str:
     """The version whose feature gates apply; that of the release without a flag."""
-    from ...config.releases import RELEASES
+    from ...releases.release import RELEASES
 
     versions = list(RELEASES)
     known = versions[: versions.index(release.version) + 1][::-1][:MOST_EMULATED]
@@ -211,8 +211,7 @@ def _ignored(flags: FlagValues) -> Iterator[str]:
 
 def _unused_fields(config: SchedulerConfiguration) -> Iterator[str]:
     """Remarks on fields of the configuration that were changed and have no effect."""
-    from ...config import SchedulerConfiguration
-    from ...config.types import ClientConnection
+    from ...config.types import ClientConnection, SchedulerConfiguration
 
     client, usual = config.client_connection, ClientConnection()
     if config.parallelism != SchedulerConfiguration().parallelism:

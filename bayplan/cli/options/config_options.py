@@ -13,7 +13,9 @@ from ..render.consoles import note
 from .option_groups import completing, option, option_group
 
 if TYPE_CHECKING:
-    from ...config import Check, FeatureGates, Reading
+    from ...config.gates import FeatureGates
+    from ...config.internal_form import Reading
+    from ...config.load import Check
     from ...shadow.evidence import EvidenceFolder
     from ...sim.settings import Settings
 
@@ -102,7 +104,7 @@ def read_settings(
 
 def read_gates(feature_gates: str, kubernetes_version: str = "") -> FeatureGates:
     """The feature gates, and with them the release; a release that is not known is a warning."""
-    from ...config import parse_feature_gates
+    from ...config.gates import parse_feature_gates
     from ...config.releases import choose_release, release_warning
 
     release = choose_release(kubernetes_version)
@@ -127,8 +129,10 @@ def read_configuration(
 
     `check` finds further faults of a file.
     """
-    from ...config import Reading, default_config, gate_notes, provider_reading
+    from ...config.defaults import default_config
     from ...config.files import API_VERSION as CURRENT_VERSION
+    from ...config.internal_form import Reading, gate_notes
+    from ...config.legacy.policy import provider_reading
 
     if config is not None and provider is not None:
         raise ConfigError("expected a file or --algorithm-provider; got both")
@@ -141,7 +145,7 @@ def read_configuration(
 
 def read_file(path: Path, gates: FeatureGates, check: Check | None = None) -> Reading:
     """The configuration in a file, or on standard input for `-`."""
-    from ...config import load_reading, no_check, parse_reading
+    from ...config.load import load_reading, no_check, parse_reading
 
     check = check or no_check
     if path == STDIN:

@@ -237,7 +237,7 @@ def read_scheduler_and_cluster(
 
 def note_recorded(reading: ClusterReading, settings: Settings) -> None:
     """Say on standard error that files name a release, unless it is the default one; a live one is named already."""
-    from ...config.releases import DEFAULT_RELEASE
+    from ...releases.release import DEFAULT_RELEASE
 
     is_told = reading.is_live or not reading.version
     if not is_told and settings.release is not DEFAULT_RELEASE:

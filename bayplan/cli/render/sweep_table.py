@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from ...config.releases import DEFAULT_RELEASE
+from ...releases.release import DEFAULT_RELEASE
 from ...sim.measures import measure_of
 from ...sweeps import SweepResults, SweepRun
 from ...sweeps.sweep import varied_paths

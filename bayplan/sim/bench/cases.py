@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...config import SchedulerConfiguration, load_config, parse_config
 from ...config.decode import decode
+from ...config.load import load_config, parse_config
 from ...config.problems import Literally, ProblemKind, Problems, child
+from ...config.types import SchedulerConfiguration
 from ...errors import InputError, one_of
 from ..traces.table_rows import Row, read_rows
 from .expressions import Env

@@ -19,7 +19,8 @@ from ...api.workloads import Namespace
 from ...clock import ManualClock, Timers
 from ...cluster.memory import MemoryCluster, admit_namespace
 from ...cluster.objects import ClusterObject
-from ...config import SchedulerConfiguration, default_config
+from ...config.defaults import default_config
+from ...config.types import SchedulerConfiguration
 from ...scheduler import Attempt, Outcome, Scheduler, SchedulerSettings, build_scheduler
 from ...scheduler.collector import rare_collections
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ...config import FeatureGates
+from ...config.gates import FeatureGates
 from ...config.releases import choose_release
 from ...errors import InputError
 from .cases import NODES_PARAM, PODS_PARAM, Case, find_cases, own_cases, read_cases

@@ -11,7 +11,7 @@ from ...api.workloads import Job
 from ...clock import SystemClock
 from ...cluster.memory import MemoryCluster
 from ...cluster.objects import ClusterObject
-from ...config import SchedulerConfiguration
+from ...config.types import SchedulerConfiguration
 from ...errors import InputError
 from ...manifests.timeline import InputObject, Timeline, created_at
 from ..agenda import Agenda

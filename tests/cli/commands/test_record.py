@@ -15,7 +15,7 @@ from bayplan.apiserver import make_kubeconfig
 from bayplan.cli.commands.record import Recorder
 from bayplan.cli.main import app
 from bayplan.clock import SystemClock
-from bayplan.config import default_config
+from bayplan.config.defaults import default_config
 from bayplan.drivers.kube_driver import KubeDriver
 from bayplan.kube.connection import Connection
 from bayplan.kube.credentials import load_credentials

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from bayplan.api.wire.decode import decode_object
 from bayplan.apiserver import make_kubeconfig
 from bayplan.cli.main import app
-from bayplan.config import default_config
+from bayplan.config.defaults import default_config
 from bayplan.drivers.kube_driver import KubeDriver
 from bayplan.errors import ApiError, NotFoundError
 from bayplan.kube.cluster_reader import KINDS_READ, WORKLOADS, read_snapshot

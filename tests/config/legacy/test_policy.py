@@ -6,21 +6,18 @@ from typing import Any
 import pytest
 import yaml
 
-from bayplan.config import (
-    POINT_NAMES,
-    Extender,
+from bayplan.config.legacy.policy_plugins import DEFAULT_PREDICATES, PREDICATES
+from bayplan.config.load import parse_config, parse_reading
+from bayplan.config.plugin_args import (
     InterPodAffinityArgs,
     NodeLabelArgs,
     PodTopologySpreadArgs,
     RequestedToCapacityRatioArgs,
     ResourceSpec,
-    SchedulerConfiguration,
     ServiceAffinityArgs,
     UtilizationShapePoint,
-    parse_config,
-    parse_reading,
 )
-from bayplan.config.legacy.policy_plugins import DEFAULT_PREDICATES, PREDICATES
+from bayplan.config.types import POINT_NAMES, Extender, SchedulerConfiguration
 from bayplan.errors import ConfigError
 
 HEAD = {"kind": "Policy", "apiVersion": "v1"}

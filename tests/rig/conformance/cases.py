@@ -20,7 +20,8 @@ from bayplan.api.pod import Pod, PodCondition
 from bayplan.api.pod_groups import GroupPreemptor
 from bayplan.api.wire.decode import decode_object
 from bayplan.clock import ManualClock
-from bayplan.config import default_config, parse_config
+from bayplan.config.defaults import default_config
+from bayplan.config.load import parse_config
 from bayplan.config.plugin_args import DefaultPreemptionArgs
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.framework import Status

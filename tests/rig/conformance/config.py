@@ -13,25 +13,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bayplan.config import (
-    ARGS_TYPES,
-    NodeResourcesFitArgs,
-    Problem,
-    ProblemKind,
-    SchedulerConfiguration,
-    encode_args,
-    encode_config,
-    expand_plugins,
-)
 from bayplan.config.args_validation import validate_args
-from bayplan.config.expand import ExpandedPlugins, check_same_queue_sort
+from bayplan.config.encode import encode_args, encode_config
+from bayplan.config.expand import ExpandedPlugins, check_same_queue_sort, expand_plugins
 from bayplan.config.extender_order import extender_order, with_ignored_resources
 from bayplan.config.files import API_VERSION, KIND
 from bayplan.config.generations import V1
 from bayplan.config.internal_form import Reading, read_component
-from bayplan.config.problems import Problems
+from bayplan.config.plugin_args import ARGS_TYPES, NodeResourcesFitArgs
+from bayplan.config.problems import Problem, ProblemKind, Problems
 from bayplan.config.text import parse_text
-from bayplan.config.types import POINT_NAMES, Profile
+from bayplan.config.types import POINT_NAMES, Profile, SchedulerConfiguration
 from bayplan.errors import ConfigError
 from bayplan.plugins.in_tree import IN_TREE
 from bayplan.releases.feature_gates import DEFAULT_GATES, FeatureGates

@@ -11,7 +11,7 @@ from typing import Any
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.api.wire.decode import decode_object
-from bayplan.config import parse_config
+from bayplan.config.load import parse_config
 from bayplan.errors import InputError
 from bayplan.framework import ClusterEvent, EventWithHint, Handle, Hint
 from bayplan.framework.events import EXTENDER, ActionType, default_events

@@ -7,7 +7,7 @@ import pytest
 from bayplan.answers.compare import compare
 from bayplan.cli.render.compare_table import render_comparison
 from bayplan.cli.render.consoles import stdout_console
-from bayplan.config import parse_config
+from bayplan.config.load import parse_config
 from bayplan.sim.measures.description import measure_of
 from bayplan.sim.measures.promises import unassigned
 from bayplan.sim.settings import Settings
