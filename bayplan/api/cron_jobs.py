@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from .meta import EMPTY_META, KubeObject, ObjectMeta, Wire
 from .selectors import Problem
+from .storage import ObjectReference
 from .text.cron import CronSchedule, parse_cron
 from .workloads import JobSpec
 
@@ -35,20 +36,10 @@ class CronJobSpec(Wire, frozen=True):
     job_template: JobTemplateSpec = JobTemplateSpec()
 
 
-class ActiveJob(Wire, frozen=True):
-    """A reference to a job that runs."""
-
-    api_version: str = ""
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-
-
 class CronJobStatus(Wire, frozen=True):
     """The jobs that run, and the time of the last one."""
 
-    active: tuple[ActiveJob, ...] | None = None
+    active: tuple[ObjectReference, ...] | None = None
     last_schedule_time: str | None = None
 
 

@@ -11,12 +11,11 @@ from msgspec.structs import replace
 
 from .meta import KubeObject, Wire
 from .selectors import NodeSelector
+from .taints import Taint
 from .text.quantity import Quantity
 
 RESOURCE_V1 = "resource.k8s.io/v1"
 RESOURCE_V1BETA2 = "resource.k8s.io/v1beta2"
-BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
-"""The taint effects that prevent allocation of a device."""
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
@@ -57,12 +56,9 @@ class DeviceCapacity(Wire, frozen=True):
     request_policy: CapacityRequestPolicy | None = None
 
 
-class DeviceTaint(Wire, frozen=True):
+class DeviceTaint(Taint, frozen=True):
     """A taint of a device."""
 
-    key: str = ""
-    value: str = ""
-    effect: str = ""
     time_added: str | None = None
 
 

@@ -10,15 +10,16 @@ from typing import Any, ClassVar
 import msgspec
 
 from ..errors import InputError
+from .devices import RESOURCE_V1
 from .meta import EMPTY_META, KubeObject, ObjectMeta, Wire, controller_of
 from .pod import Pod
-from .pod_groups import SCHEDULING_GROUP, PodGroup, PodGroupResourceClaim, pod_group_of
+from .pod_groups import SCHEDULING_GROUP, PodGroup, pod_group_of
 from .pod_spec import PodResourceClaim
 from .resources import DEVICE_CLASS_PREFIX
 from .selectors import NodeSelector
+from .taints import Toleration
 from .text.quantity import Quantity
 
-RESOURCE_V1 = "resource.k8s.io/v1"
 FINALIZER = "resource.kubernetes.io/delete-protection"
 """Finalizer: keeps an allocated claim until its devices are released."""
 EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
@@ -51,16 +52,6 @@ class DeviceSelector(Wire, frozen=True):
     cel: CELDeviceSelector | None = None
 
 
-class DeviceToleration(Wire, frozen=True):
-    """Tolerated device taints."""
-
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-    toleration_seconds: int | None = None
-
-
 class CapacityRequirements(Wire, frozen=True):
     """The requested share of a device that can be shared."""
 
@@ -75,7 +66,7 @@ class DeviceSubRequest(Wire, frozen=True):
     selectors: tuple[DeviceSelector, ...] | None = None
     allocation_mode: str = ""
     count: int = 0
-    tolerations: tuple[DeviceToleration, ...] | None = None
+    tolerations: tuple[Toleration, ...] | None = None
     capacity: CapacityRequirements | None = None
 
 
@@ -87,7 +78,7 @@ class ExactDeviceRequest(Wire, frozen=True):
     allocation_mode: str = ""
     count: int = 0
     admin_access: bool | None = None
-    tolerations: tuple[DeviceToleration, ...] | None = None
+    tolerations: tuple[Toleration, ...] | None = None
     capacity: CapacityRequirements | None = None
 
 
@@ -134,7 +125,7 @@ class DeviceRequestAllocationResult(Wire, frozen=True):
     pool: str = ""
     device: str = ""
     admin_access: bool | None = None
-    tolerations: tuple[DeviceToleration, ...] | None = None
+    tolerations: tuple[Toleration, ...] | None = None
     binding_conditions: tuple[str, ...] | None = None
     binding_failure_conditions: tuple[str, ...] | None = None
     share_id: str | None = msgspec.field(default=None, name="shareID")
@@ -276,23 +267,25 @@ class ClaimNotReadyError(InputError):
     """A claim of a pod does not exist, or not yet."""
 
 
-def resource_claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
-    """The name of the claim behind one of the pod's claim entries; None when none is needed.
+UNSUPPORTED = "none of the supported fields are set"
+
+
+def resource_claim_name(user: Pod | PodGroup, entry: PodResourceClaim) -> str | None:
+    """The name of the claim behind an entry of a pod or a group; None when none is needed.
 
     Raises ClaimNotReadyError when it has not been generated yet, or the entry is empty.
     """
     if entry.resource_claim_name is not None:
         return entry.resource_claim_name
-    if entry.resource_claim_template_name is not None:
-        for status in pod.status.resource_claim_statuses or ():
-            if status.name == entry.name:
-                return status.resource_claim_name
-        raise ClaimNotReadyError(f'pod "{pod.key}": ResourceClaim not created yet')
-    where = f'pod "{pod.key}", spec.resourceClaim "{entry.name}"'
-    raise ClaimNotReadyError(f"{where}: none of the supported fields are set")
-
-
-UNSUPPORTED = "none of the supported fields are set"
+    about, shown = f"PodGroup {user.key}", entry.name
+    if isinstance(user, Pod):
+        about, shown = f'pod "{user.key}"', f'"{entry.name}"'
+    if entry.resource_claim_template_name is None:
+        raise ClaimNotReadyError(f"{about}, spec.resourceClaim {shown}: {UNSUPPORTED}")
+    for status in user.status.resource_claim_statuses or ():
+        if status.name == entry.name:
+            return status.resource_claim_name
+    raise ClaimNotReadyError(f"{about}: ResourceClaim not created yet")
 
 
 def consumer_of(pod: Pod, group: PodGroup | None, entry: PodResourceClaim) -> ResourceClaimConsumer:
@@ -302,13 +295,8 @@ def consumer_of(pod: Pod, group: PodGroup | None, entry: PodResourceClaim) -> Re
     Mirrors BindTo of staging/src/k8s.io/dynamic-resource-allocation/resourceclaim/resourceclaim.go.
     """
     if group is not None and is_shared(group, entry):
-        return group_consumer(group)
+        return ResourceClaimConsumer(SCHEDULING_GROUP, POD_GROUPS, group.name, group.uid)
     return ResourceClaimConsumer(resource="pods", name=pod.name, uid=pod.uid)
-
-
-def group_consumer(group: PodGroup) -> ResourceClaimConsumer:
-    """The group as the consumer of its claims."""
-    return ResourceClaimConsumer(SCHEDULING_GROUP, POD_GROUPS, group.name, group.uid)
 
 
 def is_shared(group: PodGroup, entry: PodResourceClaim) -> bool:
@@ -325,21 +313,3 @@ def check_entries(group: PodGroup) -> None:
     for entry in group.spec.resource_claims or ():
         if entry.resource_claim_name is None and entry.resource_claim_template_name is None:
             raise ClaimNotReadyError(f"PodGroup {group.key} claim {entry.name}: {UNSUPPORTED}")
-
-
-def claim_name_in(group: PodGroup, entry: PodGroupResourceClaim) -> str | None:
-    """The name of the claim behind one of the group's entries; None when none is needed.
-
-    Raises ClaimNotReadyError when it has not been generated yet, or the entry is empty.
-
-    Mirrors NameFromPodGroup of the same file.
-    """
-    if entry.resource_claim_name is not None:
-        return entry.resource_claim_name
-    if entry.resource_claim_template_name is not None:
-        for status in group.status.resource_claim_statuses or ():
-            if status.name == entry.name:
-                return status.resource_claim_name
-        raise ClaimNotReadyError(f"PodGroup {group.key}: ResourceClaim not created yet")
-    where = f"PodGroup {group.key}, spec.resourceClaim {entry.name}"
-    raise ClaimNotReadyError(f"{where}: {UNSUPPORTED}")

@@ -10,7 +10,8 @@ from typing import ClassVar, TypeVar
 import msgspec
 
 from .meta import KubeObject, Wire
-from .pod import Pod
+from .pod import Pod, PodResourceClaim
+from .pod_status import PodResourceClaimStatus
 from .volumes import TypedLocalObjectReference
 
 Entry = TypeVar("Entry", bound=Wire)
@@ -52,14 +53,6 @@ class PodGroupConstraints(Wire, frozen=True):
     topology: tuple[TopologyConstraint, ...] | None = None
 
 
-class PodGroupResourceClaim(Wire, frozen=True):
-    """A claim that the pods of a group share: an existing one, or one made from a template."""
-
-    name: str = ""
-    resource_claim_name: str | None = None
-    resource_claim_template_name: str | None = None
-
-
 class WorkloadTemplateReference(Wire, frozen=True):
     """One template of a Workload."""
 
@@ -98,7 +91,7 @@ class PodGroupSpec(Wire, frozen=True):
     preemption_policy: str | None = None
     priority: int | None = None
     priority_class_name: str = ""
-    resource_claims: tuple[PodGroupResourceClaim, ...] | None = None
+    resource_claims: tuple[PodResourceClaim, ...] | None = None
 
     @property
     def is_disrupted_whole(self) -> bool:
@@ -125,18 +118,11 @@ class PodGroupCondition(Wire, frozen=True):
     message: str = ""
 
 
-class PodGroupResourceClaimStatus(Wire, frozen=True):
-    """The claim made for one of the group's claim entries."""
-
-    name: str = ""
-    resource_claim_name: str | None = None
-
-
 class PodGroupStatus(Wire, frozen=True):
     """Observed state of a group."""
 
     conditions: tuple[PodGroupCondition, ...] | None = None
-    resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
 
     def merged(self, other: PodGroupStatus) -> PodGroupStatus:
         """This status with the conditions and the claims of `other`, by type and by name."""
@@ -204,7 +190,7 @@ class PodGroupTemplate(Wire, frozen=True):
     name: str = ""
     scheduling_policy: PodGroupPolicy = PodGroupPolicy()
     scheduling_constraints: PodGroupConstraints | None = None
-    resource_claims: tuple[PodGroupResourceClaim, ...] | None = None
+    resource_claims: tuple[PodResourceClaim, ...] | None = None
     disruption_mode: str | DisruptionMode | None = None
     preemption_policy: str | None = None
     priority_class_name: str = ""

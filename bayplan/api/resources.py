@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 
 from .containers import Container, ResourceRequirements
 from .pod_status import ContainerStatus, NodeClaimStatuses, PodStatus
-from .text.names import is_qualified_name
+from .text.name_faults import is_qualified_name
 from .text.quantity import (
     NANO,
     NANO_PER_MILLI,

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from ..errors import InputError, one_of
 from .meta import Wire
-from .text.names import is_label_value, is_qualified_name
+from .text.name_faults import is_label_value, is_qualified_name
 
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")

@@ -23,7 +23,7 @@ from typing import Any
 
 import yaml
 
-from bayplan.api.text.quantity import parse_milli
+from bayplan.api.text.quantity import parse_quantity
 from tests.e2e.test_change_requests import (
     HIGHER,
     IMPORTANT,
@@ -246,7 +246,7 @@ def _without_used(message: str) -> str:
     found = _QUOTA.search(message)
     if found is None:
         return message
-    requested, used, limited = map(parse_milli, found.groups())
+    requested, used, limited = map(parse_quantity, found.groups())
     return (
         message.replace(f"={found[2]}, limited", "=..., limited")
         if requested + used > limited

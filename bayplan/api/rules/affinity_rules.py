@@ -6,9 +6,9 @@ pkg/apis/core/validation/validation.go.
 
 from __future__ import annotations
 
-from ..text.name_faults import dns_label_faults, value_faults
+from ..text.name_faults import dns_label_faults, key_faults, value_faults
 from .field_causes import Part, duplicate
-from .label_rules import check_node_selector, check_node_term, check_selector, key_faults
+from .label_rules import check_node_selector, check_node_term, check_selector
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

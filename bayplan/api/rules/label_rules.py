@@ -6,27 +6,15 @@ pkg/apis/core/validation/validation.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from ..text import name_faults
-from ..text.name_faults import subdomain_faults
-from ..text.names import is_label_value, is_qualified_name
+from ..text.name_faults import key_faults, subdomain_faults, value_faults
 from .field_causes import Part, Tree
 
 _LISTED = "must be specified when `operator` is 'In' or 'NotIn'"
 _UNLISTED = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 _NO_OPERATOR = "not a valid selector operator"
-
-
-def key_faults(key: str) -> Sequence[str]:
-    """The faults of a label key."""
-    return () if is_qualified_name(key) else name_faults.key_faults(key)
-
-
-def value_faults(value: str) -> Sequence[str]:
-    """The faults of a label value."""
-    return () if is_label_value(value) else name_faults.value_faults(value)
 
 
 def check_labels(part: Part, name: str) -> None:

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from ..text.name_faults import dns_label_faults, path_segment_faults, subdomain_faults
+from ..text.name_faults import (
+    dns_label_faults,
+    key_faults,
+    path_segment_faults,
+    subdomain_faults,
+)
 from . import (
     autoscaler_rules,
     data_rules,
@@ -25,7 +30,7 @@ from . import (
 from .claim_rules import check_claim_spec
 from .field_causes import Cause, Part, Tree
 from .immutable import immutable_causes
-from .label_rules import check_annotations, check_labels, key_faults
+from .label_rules import check_annotations, check_labels
 from .rbac_rules import GROUP, check_binding, check_role, check_role_ref
 
 _LABELLED = frozenset({"namespaces", "services", "statefulsets.apps"})

@@ -9,7 +9,6 @@ from __future__ import annotations
 import posixpath
 
 from ..text.name_faults import key_faults, subdomain_faults
-from . import label_rules
 from .claim_rules import POSITIVE, check_modes
 from .field_causes import Part
 from .label_rules import check_node_selector
@@ -75,7 +74,7 @@ def check_storage_class(class_: Part) -> None:
             values: set[str] = set()
             for name, value in requirement.items("values"):
                 requirement.unique(name, values, value)
-            requirement.check("key", label_rules.key_faults)
+            requirement.check("key", key_faults)
             requirement.unique("key", keys)
 
 

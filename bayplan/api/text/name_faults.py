@@ -5,6 +5,7 @@ Kubernetes, which people search for.
 """
 
 import re
+from functools import lru_cache
 
 _CHARACTERS = (
     "must consist of alphanumeric characters, '-', '_' or '.', "
@@ -46,6 +47,7 @@ _MAX_NAME = 63
 _MAX_SUBDOMAIN = 253
 
 
+@lru_cache(maxsize=65536)
 def key_faults(text: str) -> tuple[str, ...]:
     """Return all faults of `text` as a label key, empty if it is valid."""
     parts = text.split("/")
@@ -67,6 +69,11 @@ def key_faults(text: str) -> tuple[str, ...]:
     return tuple(faults)
 
 
+def is_qualified_name(text: str) -> bool:
+    """Whether `text` is `name` or `dns.prefix/name`, as label keys and resource names are."""
+    return not key_faults(text)
+
+
 def value_faults(text: str) -> tuple[str, ...]:
     """Return all faults of `text` as a label value, empty if it is valid."""
     faults = []
@@ -75,6 +82,11 @@ def value_faults(text: str) -> tuple[str, ...]:
     if text and not _NAME.fullmatch(text):
         faults.append(_VALUE_RULE)
     return tuple(faults)
+
+
+def is_label_value(text: str) -> bool:
+    """Whether `text` may be the value of a label; the empty text may."""
+    return not value_faults(text)
 
 
 def subdomain_faults(text: str, unit: str = "characters") -> tuple[str, ...]:

@@ -23,6 +23,7 @@ _PATTERN = re.compile(
     r"(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?",
     re.ASCII,
 )
+_BYTES = ("memory", "ephemeral-storage", "storage")
 # Beyond these exponents the amount is out of range for any digits.
 _HUGE_EXPONENT = 40
 _MAX_DIGITS = 400
@@ -46,11 +47,6 @@ def parse_value(quantity: Quantity) -> int:
     return nano_to_value(parse_quantity(quantity))
 
 
-def parse_milli(quantity: Quantity) -> int:
-    """Return the amount in thousandths, rounded up."""
-    return nano_to_milli(parse_quantity(quantity))
-
-
 def nano_to_value(nano: int) -> int:
     """Whole units, rounded away from zero and clamped to int64."""
     return _round_away(nano, NANO)
@@ -65,9 +61,9 @@ def format_quantity(value: int, resource: str) -> str:
     """Format an amount: `250m` for cpu (given in milli), `1536Mi` for bytes."""
     if resource == "cpu":
         return str(value // 1000) if value % 1000 == 0 else f"{value}m"
-    if not _is_bytes(resource):
-        return str(value)
-    return _format_bytes(value)
+    if resource in _BYTES or resource.startswith("hugepages-"):
+        return _binary(value * NANO) if value else "0"
+    return str(value)
 
 
 @lru_cache(maxsize=4096)
@@ -110,23 +106,9 @@ def _round_away(nano: int, unit: int) -> int:
     return -size if nano < 0 else size
 
 
-def _is_bytes(resource: str) -> bool:
-    return resource in ("memory", "ephemeral-storage", "storage") or resource.startswith(
-        "hugepages-"
-    )
-
-
-def _format_bytes(value: int) -> str:
-    """The largest binary suffix that divides `value`."""
-    for suffix, exponent in reversed(_BINARY.items()):
-        if value and value % (1 << exponent) == 0:
-            return f"{value >> exponent}{suffix}"
-    return str(value)
-
-
 BINARY, DECIMAL, EXPONENT = "binary", "decimal", "exponent"
 
-_BINARY_SUFFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_BINARY_SUFFIXES = ("", *_BINARY)
 _DECIMAL_SUFFIXES = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
 
 
@@ -168,6 +150,7 @@ def notation_of(quantity: Quantity) -> str:
 
 
 def _binary(nano: int) -> str:
+    """The amount, which is not zero, with the largest binary suffix that divides it."""
     value, step = -(-abs(nano) // NANO), 0
     while value % 1024 == 0 and step < len(_BINARY_SUFFIXES) - 1:
         value, step = value // 1024, step + 1

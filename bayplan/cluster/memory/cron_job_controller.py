@@ -12,8 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ...api.cron_jobs import FORBID, REPLACE, ActiveJob, CronJob
+from ...api.cron_jobs import FORBID, REPLACE, CronJob
 from ...api.meta import ObjectMeta, controller_of
+from ...api.storage import ObjectReference
 from ...api.workloads import Job
 from ...clock import Clock
 from ..objects import ControllerCluster, Later
@@ -207,7 +208,7 @@ class CronJobController:
     def _written(self, cron_job: CronJob, active: list[Job], last: str | None) -> CronJob:
         """The CronJob with its status; it is written if that is another."""
         references = tuple(
-            ActiveJob(
+            ObjectReference(
                 api_version=job.api_version,
                 kind=job.kind,
                 namespace=job.namespace,

@@ -25,13 +25,7 @@ from ...api.dra import (
 )
 from ...api.meta import ObjectMeta, controller_of
 from ...api.pod import Pod
-from ...api.pod_groups import (
-    SCHEDULING_GROUP,
-    PodGroup,
-    PodGroupResourceClaim,
-    PodGroupResourceClaimStatus,
-    pod_group_of,
-)
+from ...api.pod_groups import SCHEDULING_GROUP, PodGroup, pod_group_of
 from ...api.pod_spec import PodResourceClaim
 from ...api.pod_status import PodResourceClaimStatus
 from ..objects import ControllerCluster
@@ -168,7 +162,7 @@ class ClaimController:
         name = pod_group_of(pod)
         return None if name is None else self._cluster.get(PodGroup.kind, pod.namespace, name)
 
-    def _lacks(self, user: Pod | PodGroup, entry: PodResourceClaim | PodGroupResourceClaim) -> bool:
+    def _lacks(self, user: Pod | PodGroup, entry: PodResourceClaim) -> bool:
         """Whether the claim for an entry was never created, or is gone; one that is not needed is
         not missing."""
         for status in user.status.resource_claim_statuses or ():
@@ -188,10 +182,7 @@ class ClaimController:
         return None
 
     def _make(
-        self,
-        owner: Pod | PodGroup,
-        entry: PodResourceClaim | PodGroupResourceClaim,
-        template_name: str,
+        self, owner: Pod | PodGroup, entry: PodResourceClaim, template_name: str
     ) -> ResourceClaim | None:
         known = self._made(owner, entry.name)
         if known is not None:
@@ -210,13 +201,13 @@ class ClaimController:
         """Create the missing claims of the group; its pods that wait for them get their names."""
         if group is None or group.is_terminating:
             return
-        made: list[PodGroupResourceClaimStatus] = []
+        made: list[PodResourceClaimStatus] = []
         for entry in group.spec.resource_claims or ():
             if entry.resource_claim_template_name is not None and self._lacks(group, entry):
                 claim = self._make(group, entry, entry.resource_claim_template_name)
                 if claim is None:
                     return  # until there is a template
-                made.append(PodGroupResourceClaimStatus(entry.name, claim.name))
+                made.append(PodResourceClaimStatus(entry.name, claim.name))
         if made:
             names = {status.name for status in made}
             before = group.status.resource_claim_statuses or ()
@@ -308,9 +299,7 @@ def _is_for(claim: ResourceClaim, user: Pod | PodGroup) -> bool:
 
 
 def make_claim(
-    owned_by: Pod | PodGroup,
-    entry: PodResourceClaim | PodGroupResourceClaim,
-    template: ResourceClaimTemplate,
+    owned_by: Pod | PodGroup, entry: PodResourceClaim, template: ResourceClaimTemplate
 ) -> ResourceClaim:
     """The claim for an entry of the pod or group; the cluster completes its name."""
     name = owned_by.name

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...api.dra import DeviceClass, DeviceSelector, DeviceToleration
+from ...api.dra import DeviceClass, DeviceSelector
 from ...api.resources import may_stand_for_devices
+from ...api.taints import Toleration
 from ...stamped_cache import StampedCache
 from .features import ALL_FEATURES, DeviceFeatures
 from .selection import Selection
@@ -54,7 +55,7 @@ class DeviceClasses:
         self,
         device_class: DeviceClass,
         selectors: tuple[DeviceSelector, ...] = (),
-        tolerations: tuple[DeviceToleration, ...] = (),
+        tolerations: tuple[Toleration, ...] = (),
     ) -> Selection:
         """The devices that the class and a request pick; requests that ask for the same share what was found out."""
         key = (device_class.name, selectors, tolerations)

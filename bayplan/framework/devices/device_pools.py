@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ...api.devices import BLOCKING_EFFECTS, Device, DeviceCapacity, ResourceSlice
+from ...api.devices import Device, DeviceCapacity, ResourceSlice
 from ...api.node import Node
 from ...api.selectors import NodeSelector
+from ...api.taints import HARD_EFFECTS
 from ...api.text.quantity import parse_quantity
 from .features import ALL_FEATURES, DeviceFeatures
 
@@ -52,7 +53,7 @@ class Offer:
         self.is_selectable = features.is_selectable(device)
         self.is_allocatable = features.is_allocatable(device)
         self.is_blocked = not self.is_allocatable or any(
-            t.effect in BLOCKING_EFFECTS for t in device.taints or ()
+            t.effect in HARD_EFFECTS for t in device.taints or ()
         )
         self.consumes: Amounts = {}
         for consumption in (device.consumes_counters or ()) if self.is_allocatable else ():

@@ -10,8 +10,8 @@ from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
 from ...api.cel.device_expressions import CelError, Expression, SeenDevice, compile_expression
-from ...api.devices import BLOCKING_EFFECTS, DeviceTaint
-from ...api.dra import DeviceClass, DeviceSelector, DeviceToleration
+from ...api.dra import DeviceClass, DeviceSelector
+from ...api.taints import Toleration, find_untolerated
 from ...releases.release import Release
 from ...stamped_cache import StampedCache
 from .device_pools import Offer
@@ -52,7 +52,7 @@ class Selection:
         self,
         device_class: DeviceClass,
         selectors: Iterable[DeviceSelector],
-        tolerations: tuple[DeviceToleration, ...],
+        tolerations: tuple[Toleration, ...],
         features: DeviceFeatures = ALL_FEATURES,
     ) -> None:
         self._features = features
@@ -112,11 +112,8 @@ class Selection:
         """Whether no taint keeps the device from being used."""
         if not offer.is_blocked:
             return True
-        return offer.is_allocatable and all(
-            any(_tolerates(toleration, taint) for toleration in self.tolerations)
-            for taint in offer.device.taints or ()
-            if taint.effect in BLOCKING_EFFECTS
-        )
+        taints = offer.device.taints or ()
+        return offer.is_allocatable and find_untolerated(taints, self.tolerations) is None
 
 
 def _compiled(text: str, features: DeviceFeatures) -> Expression:
@@ -139,13 +136,3 @@ def _names(texts: Iterable[str], features: DeviceFeatures) -> frozenset[str] | N
 
 def _numbered(of_class: str, selectors: Iterable[DeviceSelector]) -> list[tuple[str, int, str]]:
     return [(of_class, i, s.cel.expression) for i, s in enumerate(selectors) if s.cel is not None]
-
-
-def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator in ("", "Equal"):
-        return toleration.value == taint.value
-    return toleration.operator == "Exists"

@@ -17,9 +17,9 @@ from ...api.dra import (
     DeviceConstraint,
     DeviceRequest,
     DeviceSubRequest,
-    DeviceToleration,
     ExactDeviceRequest,
 )
+from ...api.taints import Toleration
 from ...api.text.quantity import Quantity
 from ...errors import BayplanError
 from ...framework.devices import DeviceClasses, DeviceFeatures, Selection
@@ -45,7 +45,7 @@ class RequestPlan(msgspec.Struct, frozen=True, eq=False):
     is_admin: bool
     capacity: dict[str, Quantity] | None
     capacity_key: object
-    tolerations: tuple[DeviceToleration, ...] | None
+    tolerations: tuple[Toleration, ...] | None
     position: int = 0
     """Among the alternatives; 0 when there are none."""
     fault: str = ""

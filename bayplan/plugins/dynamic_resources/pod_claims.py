@@ -13,7 +13,6 @@ from ...api.dra import (
     ResourceClaim,
     ResourceClaimConsumer,
     check_entries,
-    claim_name_in,
     consumer_of,
     resource_claim_name,
 )
@@ -69,7 +68,7 @@ def unused_claims(group: PodGroup, pod: Pod, get: GetClaim) -> Iterator[Resource
     Raises ClaimNotReadyError when one of its claims does not exist.
     """
     for entry in group.spec.resource_claims or ():
-        name = claim_name_in(group, entry)
+        name = resource_claim_name(group, entry)
         if name is None:
             continue
         claim = get(group.namespace, name)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ...api.own_documents import API_VERSION
-from ...api.text.names import is_label_value, is_qualified_name
+from ...api.text.name_faults import is_label_value, is_qualified_name
 from ...api.text.quantity import parse_quantity
 from ...errors import InputError
 from ...manifests.document_fields import (

@@ -16,7 +16,7 @@ import msgspec
 
 from ...api.own_documents import API_VERSION
 from ...api.text.durations import format_duration
-from ...api.text.names import is_label_value, is_qualified_name
+from ...api.text.name_faults import is_label_value, is_qualified_name
 from ...errors import InputError
 from .published import TraceTable, TraceWindow
 from .table_rows import Row, read_json_lines, read_rows

@@ -15,7 +15,7 @@ import msgspec
 
 from ...api.pod_stages import DURATION
 from ...api.text.durations import EXPECTED, parse_duration
-from ...api.text.names import is_label_value, is_qualified_name
+from ...api.text.name_faults import is_label_value, is_qualified_name
 from ...api.text.quantity import is_amount
 from ...errors import InputError
 from ...manifests.timeline import CREATED_AT

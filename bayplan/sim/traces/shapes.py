@@ -11,7 +11,7 @@ from math import ceil
 
 from ...api.pod_stages import DURATION
 from ...api.text.durations import parse_duration
-from ...api.text.names import is_label_value, is_qualified_name
+from ...api.text.name_faults import is_label_value, is_qualified_name
 from ...api.text.quantity import is_amount, parse_quantity
 from ...errors import InputError
 from ...manifests.timeline import CREATED_AT
