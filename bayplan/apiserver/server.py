@@ -28,11 +28,10 @@ from ..errors import InputError
 from .access import AllowAll, Authenticator, RbacAuthorizer
 from .access.rbac import GROUP
 from .access.service_tokens import ServiceTokens, make_key
-from .control.mirror import Mirror
+from .control.embedded_cluster import LiveCluster
 from .control.plane import ControlPlane
 from .control.restoration import Restoration
 from .registry.conversion import to_stored
-from .registry.object_registry import ObjectRegistry
 from .registry.resource_table import BY_STORAGE, ApiResource, selectable_fields
 from .registry.status_errors import StatusError, bad_request
 from .store import Journal, MemoryJournal, SqliteJournal, Store
@@ -92,18 +91,10 @@ class ApiServer:
         journal: Journal = SqliteJournal(data_dir) if data_dir is not None else MemoryJournal()
         self.store = Store(journal, selectable_fields)
         self._is_new = not self.store.resource_version
-        self._mirror = Mirror(self.store)
-        self.registry = ObjectRegistry(self.store, self._mirror, self.clock, gates)
+        self._cluster = LiveCluster(self.store, self.clock, gates)
+        self.registry = self._cluster.registry
         self.plane = ControlPlane(
-            self.store,
-            self._mirror,
-            self.registry,
-            self.clock,
-            runs_pods,
-            gates,
-            grace,
-            stages,
-            controllers,
+            self._cluster, self.clock, runs_pods, gates, grace, stages, controllers
         )
         self.restoration = Restoration(self.registry, self.plane)
         self._has_rbac = rbac
@@ -152,7 +143,7 @@ class ApiServer:
     def follow_custom(self, resources: Iterable[CustomResource]) -> None:
         """Let plugins of a scheduler within the process find these objects."""
         for resource in resources:
-            self._mirror.follow_custom(resource)
+            self._cluster.follow_custom(resource)
 
     def load(self, tree: Tree) -> bool:
         """Store an object of a manifest, unless one of its name exists; return whether it was new.

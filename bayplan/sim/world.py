@@ -183,8 +183,8 @@ class World:
                 self._controllers.run()
         self._volumes.run()
         self._claims.run()
-        if self._groups is not None and self._groups.is_due:
-            self._groups.run()
+        if self._groups is not None and self._groups.has_work:
+            self._groups.run_once()
         if self.after_settling is not None:
             self.after_settling()
 

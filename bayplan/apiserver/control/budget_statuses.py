@@ -10,10 +10,8 @@ from ...clock import Clock
 from ...cluster.memory import DisruptionController
 from ...cluster.memory.pod_index import is_ready
 from ..registry.eviction import BUDGETS, SYNC_FAILED
-from ..registry.object_counts import ObjectQuotas
-from ..registry.object_registry import ObjectRegistry
 from ..registry.resource_table import BY_STORAGE
-from ..store import RecordChange, Store
+from ..store import RecordChange
 from .embedded_cluster import LiveCluster
 
 Tree = dict[str, Any]
@@ -25,18 +23,16 @@ class BudgetController(DisruptionController):
     is_healthy = staticmethod(is_ready)
     owners_may_be_absent = False
 
-    def __init__(self, cluster: LiveCluster, registry: ObjectRegistry, clock: Clock) -> None:
+    run_once = DisruptionController.run
+
+    def __init__(self, cluster: LiveCluster, clock: Clock) -> None:
         super().__init__(cluster, clock)
-        self._registry = registry
+        self._registry = cluster.registry
 
     @property
     def has_work(self) -> bool:
         """Whether a budget may be stale."""
         return bool(self._stale)
-
-    def run_once(self) -> None:
-        """Recompute the stale budgets."""
-        self.run()
 
     def write(
         self, budget: PodDisruptionBudget, status: PodDisruptionBudgetStatus, problem: str
@@ -84,14 +80,12 @@ QUOTAS = BY_STORAGE["resourcequotas"]
 class QuotaController:
     """Follows the store; `run_once` writes the statuses of quotas whose namespace changed."""
 
-    def __init__(
-        self, store: Store, cluster: LiveCluster, registry: ObjectRegistry, quotas: ObjectQuotas
-    ) -> None:
+    def __init__(self, cluster: LiveCluster) -> None:
         self._cluster = cluster
-        self._registry = registry
-        self._quotas = quotas
+        self._registry = cluster.registry
+        self._quotas = cluster.registry.quotas
         self._noted = {quota.namespace: None for quota in cluster.list("ResourceQuota")}
-        store.follow(self._follow)
+        cluster.registry.store.follow(self._follow)
 
     def _follow(self, change: RecordChange) -> None:
         if self._quotas.ledger.has_quotas:

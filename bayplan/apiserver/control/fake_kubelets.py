@@ -20,8 +20,8 @@ from ...api.pod_stages import PREFIX, PodStages, StageRule
 from ...api.resources import pod_amounts, to_units
 from ...clock import Clock
 from ...cluster.memory.stages import StagePlayer, StageSink
-from ...cluster.objects import Later
-from ..registry.object_registry import DeleteOptions, ObjectRegistry
+from ...cluster.objects import Later, WatchHandler
+from ..registry.object_registry import DeleteOptions
 from ..registry.pods import PODS, set_conditions
 from ..store import Store
 from . import kubelet_statuses
@@ -34,7 +34,7 @@ BATCH = 50
 """Number of pods started per step, some 5 ms, so that clients are served in between."""
 
 
-class NodeAgents:
+class NodeAgents(StageSink, WatchHandler):
     """The kubelets of all nodes. Watches the cluster; `run_once` starts the new pods.
 
     Terminating pods are removed after their grace period, or at once without `grace`. `rules` are
@@ -44,7 +44,6 @@ class NodeAgents:
     def __init__(
         self,
         cluster: LiveCluster,
-        registry: ObjectRegistry,
         clock: Clock,
         timers: Later,
         *,
@@ -52,14 +51,14 @@ class NodeAgents:
         rules: Sequence[StageRule] = (),
     ) -> None:
         self._cluster = cluster
-        self._registry = registry
+        self._registry = cluster.registry
         self._clock = clock
         self._timers = timers
         self._grace = grace
         self._events = KubeletEvents(cluster, clock)
-        self._stages = StagePlayer(StageStatuses(self, self._events), cluster, timers, rules)
+        self._stages = StagePlayer(self, cluster, timers, rules)
         self._resizer = PodResizer(self, cluster, self._events, timers)
-        self._leases = NodeLeases(registry.store, clock, timers)
+        self._leases = NodeLeases(cluster.registry.store, clock, timers)
         self._arrived: dict[tuple[str, str], None] = {}
         self._changed: dict[tuple[str, str], None] = {}
         self._new_nodes: list[str] = []
@@ -86,9 +85,6 @@ class NodeAgents:
             self._expect_end(new)
             if not old.is_terminating:
                 self._stopping.append(new)
-
-    def on_delete(self, obj: Any) -> None:
-        """Nothing to do: a timer checks whether its pod still exists."""
 
     @property
     def has_work(self) -> bool:
@@ -121,13 +117,23 @@ class NodeAgents:
         if pod.status.phase != "Pending":
             self._resizer.consider(pod)
             if stages is not None:
-                resume(self._stages, self._registry, pod, stages)
+                self._resume(pod, stages)
         elif not pod.is_terminating:
             if stages is None:
                 self.write(pod, kubelet_statuses.running)
                 self._events.starting(pod)
             else:
                 self._stages.start(pod, stages)
+
+    def _resume(self, pod: Pod, stages: PodStages) -> None:
+        """Go on with a pod that ran before the server was started again."""
+        record = self._registry.store.get("pods", (pod.namespace, pod.name))
+        tree = record.decode() if record is not None else {}
+        started, stopped = kubelet_statuses.times(tree)
+        if started or stopped:
+            passed = self._clock.now() - datetime.fromisoformat(started or stopped)
+            go_on = self._stages.expect if started else self._stages.expect_restart
+            go_on(pod, stages, kubelet_statuses.restarts(tree), max(passed.total_seconds(), 0))
 
     def _complete_node(self, name: str) -> None:
         """Write the fields that the node's kubelet would report and its manifest lacks."""
@@ -173,6 +179,52 @@ class NodeAgents:
         tree = edit(record.decode(), self._registry.now())
         store.put(PODS.storage, key, tree)
         return tree
+
+    # Stages of pods
+
+    def create_containers(self, pod: Pod) -> None:
+        """The containers are being created."""
+        self.write(pod, kubelet_statuses.creating)
+
+    def fail_to_pull(self, pod: Pod, image: str) -> None:
+        """An attempt to pull an image has failed."""
+        note = f"{PREFIX}image-pull-error"
+        failed = {"reason": "ErrImagePull", "message": f'failed to pull image "{image}": {note}'}
+        self.write(pod, lambda tree, now: kubelet_statuses.waiting(tree, failed, now))
+        self._events.not_pulled(pod, image, note)
+
+    def wait_to_pull(self, pod: Pod, image: str) -> None:
+        """The next attempt to pull an image waits."""
+        waits = {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "{image}"'}
+        self.write(pod, lambda tree, now: kubelet_statuses.waiting(tree, waits, now))
+        self._events.waits_to_pull(pod, image)
+
+    def run(self, pod: Pod, is_ready: bool, restarts: int) -> None:
+        """The containers run, for the first time or after so many restarts."""
+        edit = kubelet_statuses.restarted if restarts else kubelet_statuses.running
+        self.write(pod, lambda tree, now: edit(tree, now, is_ready))
+        self._events.starting(pod)
+        if not is_ready:
+            self._events.unhealthy(pod, f"{PREFIX}ready-after")
+
+    def make_ready(self, pod: Pod) -> None:
+        """The running pod is ready."""
+        self.write(pod, kubelet_statuses.ready)
+
+    def crash(self, pod: Pod, exit_code: int, wait_s: float) -> None:
+        """The containers have ended and are started again in `wait_s`."""
+        self.write(pod, lambda tree, now: kubelet_statuses.crashed(tree, exit_code, now))
+        if wait_s:
+            self._events.waits_to_restart(pod)
+
+    def end(self, pod: Pod, exit_code: int) -> None:
+        """The containers have ended for good."""
+        self.write(pod, lambda tree, now: kubelet_statuses.ended(tree, exit_code, now))
+
+    def refuse(self, pod: Pod, annotation: str, fault: str) -> None:
+        """An annotation of the pod is wrong and is ignored."""
+        text = f"metadata.annotations[{annotation}]: {fault}"
+        self._events.warn(pod, "InvalidAnnotation", text)
 
 
 LEASES, NODE_LEASES = "leases.coordination.k8s.io", "kube-node-lease"
@@ -305,78 +357,3 @@ def _deferred(tree: Tree, now: str, why: str) -> Tree:
     condition = {"type": PENDING, "status": "True", "reason": "Deferred", "message": why}
     set_conditions(status, [condition], now)
     return {**tree, "status": status}
-
-
-class StageStatuses(StageSink):
-    """Writes the stages of pods as statuses, through `sink`, and as events."""
-
-    def __init__(self, sink: NodeAgents, events: KubeletEvents) -> None:
-        self._sink = sink
-        self._events = events
-
-    def create_containers(self, pod: Pod) -> None:
-        """The containers are being created."""
-        self._sink.write(pod, kubelet_statuses.creating)
-
-    def fail_to_pull(self, pod: Pod, image: str) -> None:
-        """An attempt to pull an image has failed."""
-        note = f"{PREFIX}image-pull-error"
-        failed = {"reason": "ErrImagePull", "message": f'failed to pull image "{image}": {note}'}
-        self._sink.write(pod, lambda tree, now: kubelet_statuses.waiting(tree, failed, now))
-        self._events.not_pulled(pod, image, note)
-
-    def wait_to_pull(self, pod: Pod, image: str) -> None:
-        """The next attempt to pull an image waits."""
-        waits = {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "{image}"'}
-        self._sink.write(pod, lambda tree, now: kubelet_statuses.waiting(tree, waits, now))
-        self._events.waits_to_pull(pod, image)
-
-    def run(self, pod: Pod, is_ready: bool, restarts: int) -> None:
-        """The containers run, for the first time or after so many restarts."""
-        edit = kubelet_statuses.restarted if restarts else kubelet_statuses.running
-        self._sink.write(pod, lambda tree, now: edit(tree, now, is_ready))
-        self._events.starting(pod)
-        if not is_ready:
-            self._events.unhealthy(pod, f"{PREFIX}ready-after")
-
-    def make_ready(self, pod: Pod) -> None:
-        """The running pod is ready."""
-        self._sink.write(pod, kubelet_statuses.ready)
-
-    def crash(self, pod: Pod, exit_code: int, wait_s: float) -> None:
-        """The containers have ended and are started again in `wait_s`."""
-        self._sink.write(pod, lambda tree, now: kubelet_statuses.crashed(tree, exit_code, now))
-        if wait_s:
-            self._events.waits_to_restart(pod)
-
-    def end(self, pod: Pod, exit_code: int) -> None:
-        """The containers have ended for good."""
-        self._sink.write(pod, lambda tree, now: kubelet_statuses.ended(tree, exit_code, now))
-
-    def remove(self, pod: Pod) -> None:
-        """A terminating pod has ended."""
-        self._sink.remove(pod)
-
-    def refuse(self, pod: Pod, annotation: str, fault: str) -> None:
-        """An annotation of the pod is wrong and is ignored."""
-        text = f"metadata.annotations[{annotation}]: {fault}"
-        self._events.warn(pod, "InvalidAnnotation", text)
-
-
-def resume(player: StagePlayer, registry: ObjectRegistry, pod: Pod, stages: PodStages) -> None:
-    """Go on with a pod that ran before the server was started again."""
-    record = registry.store.get("pods", (pod.namespace, pod.name))
-    if record is None:
-        return
-    tree = record.decode()
-    started, stopped = kubelet_statuses.times(tree)
-    since = partial(_since_s, registry)
-    if started:
-        player.expect(pod, stages, kubelet_statuses.restarts(tree), since(started))
-    elif stopped:
-        player.expect_restart(pod, stages, kubelet_statuses.restarts(tree), since(stopped))
-
-
-def _since_s(registry: ObjectRegistry, text: str) -> float:
-    passed = registry.clock.now() - datetime.fromisoformat(text)
-    return max(passed.total_seconds(), 0)

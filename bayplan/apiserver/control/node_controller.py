@@ -6,13 +6,13 @@ pkg/controller/podgc; the annotation is that of pkg/controller/ttl.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...api.node import Node
 from ...api.pod import Pod
 from ...api.taints import NO_EXECUTE, Taint, tolerated
 from ...cluster.objects import Later
-from ..registry.object_registry import DeleteOptions, ObjectRegistry
+from ..registry.object_registry import DeleteOptions
 from ..registry.pods import PODS
 from ..registry.resource_table import BY_STORAGE
 from .embedded_cluster import LiveCluster
@@ -26,29 +26,22 @@ UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedul
 TTL = "node.alpha.kubernetes.io/ttl"
 
 
-class TtlStep(NamedTuple):
-    """Seconds that objects may be kept by kubelets, in a cluster of `least` to `most` nodes."""
-
-    least: int
-    most: float
-    seconds: int
-
-
 TTL_STEPS = (
-    TtlStep(0, 100, 0),
-    TtlStep(90, 500, 15),
-    TtlStep(450, 1000, 30),
-    TtlStep(900, 2000, 60),
-    TtlStep(1800, float("inf"), 300),
+    (0, 100, 0),
+    (90, 500, 15),
+    (450, 1000, 30),
+    (900, 2000, 60),
+    (1800, float("inf"), 300),
 )
+"""Least and most nodes of a cluster, and the seconds that kubelets may keep objects there."""
 
 
 class NodeController:
     """Watches the cluster; `run_once` does the pending work."""
 
-    def __init__(self, cluster: LiveCluster, registry: ObjectRegistry, timers: Later) -> None:
+    def __init__(self, cluster: LiveCluster, timers: Later) -> None:
         self._cluster = cluster
-        self._registry = registry
+        self._registry = cluster.registry
         self._timers = timers
         self._changed: dict[str, None] = {}
         self._pods: dict[tuple[str, str], None] = {}
@@ -122,12 +115,12 @@ class NodeController:
     def _set_ttl(self, name: str) -> None:
         """Annotate the node with the seconds that its kubelet may keep Secrets, by the number of nodes."""
         count = self._registry.store.count(NODES.storage)
-        while count > TTL_STEPS[self._ttl_step].most:
+        while count > TTL_STEPS[self._ttl_step][1]:
             self._ttl_step += 1
-        while count < TTL_STEPS[self._ttl_step].least:
+        while count < TTL_STEPS[self._ttl_step][0]:
             self._ttl_step -= 1
         record = self._registry.get(NODES, "", name)
-        tree, seconds = record.decode(), str(TTL_STEPS[self._ttl_step].seconds)
+        tree, seconds = record.decode(), str(TTL_STEPS[self._ttl_step][2])
         notes = tree["metadata"].get("annotations") or {}
         if notes.get(TTL) != seconds:
             tree["metadata"]["annotations"] = {**notes, TTL: seconds}

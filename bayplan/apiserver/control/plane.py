@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from ...api.pod import Pod
 from ...api.pod_stages import StageRule
 from ...clock import Clock, Timers
 from ...cluster.memory import (
@@ -21,16 +20,14 @@ from ...cluster.memory import (
     CronJobController,
 )
 from ...cluster.memory.jobs import ended_as
-from ...cluster.memory.protection import Protected, is_used
+from ...cluster.memory.protection import Protected, Protection
 from ...errors import BayplanError
 from ..registry.object_registry import ObjectRegistry
 from ..registry.server_fields import PROTECTED
-from ..store import Store
 from .budget_statuses import BudgetController, QuotaController
 from .embedded_cluster import LiveCluster
 from .fake_kubelets import NodeAgents
 from .garbage import GarbageCollector
-from .mirror import Mirror
 from .namespaces import DefinitionController, NamespaceController, ServiceAccountController
 from .new_objects import resource_named
 from .node_controller import NodeController
@@ -42,14 +39,12 @@ from .workload_controllers import PersistentVolumes, WorkloadControllers
 # Mirrors pkg/controller/volume/{pvcprotection,pvprotection} and pkg/controller/scheduling/podgroupprotection.
 
 
-class ProtectionController:
+class ProtectionController(Protection):
     """Watches the cluster; `run_once` removes the finalizers of unused objects."""
 
-    def __init__(self, cluster: LiveCluster, registry: ObjectRegistry) -> None:
-        self._cluster = cluster
-        self._registry = registry
-        self._leaving: dict[tuple[str, str, str], None] = {}
-        self.has_work = False
+    def __init__(self, cluster: LiveCluster) -> None:
+        super().__init__(cluster)
+        self._registry = cluster.registry
 
     def on_add(self, obj: Any) -> None:
         """Handle an object that may already be terminating."""
@@ -60,23 +55,12 @@ class ProtectionController:
     def on_update(self, old: Any, new: Any) -> None:
         """Handle a terminating object, or a finished pod."""
         self.on_add(new)
-        if isinstance(new, Pod) and new.is_finished and not old.is_finished:
-            self.has_work |= bool(self._leaving)
+        super().on_update(old, new)
 
-    def on_delete(self, obj: Any) -> None:
-        """Handle a deleted pod, which no longer uses its claims and is in no group."""
-        self._leaving.pop((obj.kind, obj.namespace, obj.name), None)
-        self.has_work |= bool(self._leaving)
-
-    def run_once(self) -> None:
-        """Release the unused objects."""
-        self.has_work = False
-        for key in list(self._leaving):
-            obj = self._cluster.get(*key)
-            if obj is not None and not is_used(self._cluster, obj):
-                resource = resource_named(obj.kind)
-                record = self._registry.get(resource, obj.namespace, obj.name)
-                self._registry.drop_finalizer(resource, record, PROTECTED[resource.storage])
+    def _release(self, obj: Protected) -> None:
+        resource = resource_named(obj.kind)
+        record = self._registry.get(resource, obj.namespace, obj.name)
+        self._registry.drop_finalizer(resource, record, PROTECTED[resource.storage])
 
 
 log = logging.getLogger(__name__)
@@ -95,13 +79,6 @@ class Controller(Protocol):
         """Do some of it."""
 
 
-class _Claims(ClaimController):
-    """The controller of resource claims, in steps like the others."""
-
-    def run_once(self) -> None:
-        self.run()
-
-
 class ControlPlane:
     """The controllers of one cluster. With `runs_pods` False, bound pods stay pending, and
     terminating ones stay until a client removes them; with `grace` False, terminating pods leave at
@@ -109,9 +86,7 @@ class ControlPlane:
 
     def __init__(
         self,
-        store: Store,
-        mirror: Mirror,
-        registry: ObjectRegistry,
+        cluster: LiveCluster,
         clock: Clock,
         runs_pods: bool = True,
         gates: Mapping[str, bool] | None = None,
@@ -121,19 +96,16 @@ class ControlPlane:
     ) -> None:
         self.clock = clock
         self.timers = Timers(clock)
-        self.cluster = LiveCluster(mirror, registry)
+        self.cluster = cluster
+        registry, store = cluster.registry, cluster.registry.store
         self._controllers: list[Controller] = [DefinitionController(store, registry)]
         EventSweeper(store, clock, self.timers)
-        mirror.watch(registry.quotas.ledger)
-        self.workloads = (
-            self._add_controllers(store, mirror, registry, gates) if controllers else None
-        )
+        cluster.watch(registry.quotas.ledger)
+        self.workloads = self._add_controllers(registry, gates) if controllers else None
         if runs_pods:
-            agents = NodeAgents(
-                self.cluster, registry, clock, self.timers, grace=grace, rules=stages
-            )
+            agents = NodeAgents(cluster, clock, self.timers, grace=grace, rules=stages)
             self._controllers.append(agents)
-            mirror.watch(agents)
+            cluster.watch(agents)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._due: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -143,25 +115,22 @@ class ControlPlane:
         store.follow(lambda change: self.wake())
 
     def _add_controllers(
-        self,
-        store: Store,
-        mirror: Mirror,
-        registry: ObjectRegistry,
-        gates: Mapping[str, bool] | None,
+        self, registry: ObjectRegistry, gates: Mapping[str, bool] | None
     ) -> Controllers:
         """Add all controllers, which begin with the objects that there are; returns those of workloads."""
         cluster, clock, timers = self.cluster, self.clock, self.timers
-        workloads = WorkloadControllers(cluster, list(mirror.list("Pod")), clock, timers, gates)
+        store = registry.store
+        workloads = WorkloadControllers(cluster, cluster.list("Pod"), clock, timers, gates)
         volumes = PersistentVolumes(cluster, timers)
-        claims = _Claims(cluster)
-        nodes = NodeController(cluster, registry, timers)
-        protection = ProtectionController(cluster, registry)
-        budgets = BudgetController(cluster, registry, clock)
+        claims = ClaimController(cluster)
+        nodes = NodeController(cluster, timers)
+        protection = ProtectionController(cluster)
+        budgets = BudgetController(cluster, clock)
         cron_jobs = CronJobController(
             cluster, clock, timers, lambda job: not ended_as(job), tell=cluster.note
         )
-        quotas = QuotaController(store, cluster, registry, registry.quotas)
-        statuses = StatusController(cluster, workloads, registry, (clock, timers))
+        quotas = QuotaController(cluster)
+        statuses = StatusController(cluster, workloads, (clock, timers))
         self._controllers += [
             GarbageCollector(store, registry),
             NamespaceController(store, registry),
@@ -176,11 +145,11 @@ class ControlPlane:
             quotas,
             statuses,
         ]
-        mirror.watch(workloads, replay=False)
+        cluster.watch(workloads, replay=False)
         for handler in (cron_jobs, volumes, claims, protection, nodes, budgets, statuses):
-            mirror.watch(handler)
+            cluster.watch(handler)
         for kind in WORKLOAD_KINDS:
-            for workload in mirror.list(kind):
+            for workload in cluster.list(kind):
                 workloads.on_add(workload)
         return workloads
 

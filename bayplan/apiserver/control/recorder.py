@@ -8,11 +8,12 @@ a type about an object, and one more every five minutes.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from ...clock import Clock
+from ...cluster.objects import ClusterObject
 from ..registry.object_registry import ObjectRegistry
 from ..registry.resource_table import BY_STORAGE
 from ..registry.status_errors import StatusError
@@ -26,28 +27,6 @@ SIMILAR_S = 600.0
 BURST, REFILL_S = 25, 300.0
 MAX_WRITTEN = 64
 COMBINED = "(combined from similar events): "
-
-
-class Described(Protocol):
-    """An object that events are about."""
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def api_version(self) -> str: ...
-
-    @property
-    def namespace(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def uid(self) -> str: ...
-
-    @property
-    def resource_version(self) -> str: ...
 
 
 class Reporter(msgspec.Struct, frozen=True):
@@ -103,7 +82,7 @@ class ObjectRecorder:
 
     def record(
         self,
-        about: Described,
+        about: ClusterObject,
         reporter: Reporter,
         what: tuple[str, str],
         message: str,
@@ -147,7 +126,7 @@ class ObjectRecorder:
         return history
 
     def _make(
-        self, about: Described, reporter: Reporter, type_: str, reason: str, message: str
+        self, about: ClusterObject, reporter: Reporter, type_: str, reason: str, message: str
     ) -> Tree:
         source = {"component": reporter.component}
         if reporter.host:

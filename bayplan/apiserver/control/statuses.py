@@ -15,15 +15,12 @@ from ...cluster.memory.availability import Availability
 from ...cluster.memory.jobs import DEFAULT_BACKOFF_LIMIT
 from ...cluster.memory.pod_index import is_ready
 from ...cluster.objects import Later
-from ..registry.object_registry import ObjectRegistry
 from ..store import Record
 from . import workload_status
-from . import workload_status as job_status
 from .embedded_cluster import LiveCluster
 from .new_objects import resource_named
 from .recorder import Reporter
 from .workload_controllers import WorkloadControllers
-from .workload_status import fails_at
 
 Tree = dict[str, Any]
 OwnerKey = tuple[str, str, str]
@@ -37,12 +34,11 @@ class StatusController:
         self,
         cluster: LiveCluster,
         controllers: WorkloadControllers,
-        registry: ObjectRegistry,
         time: tuple[Clock, Later],
     ) -> None:
         self._cluster = cluster
         self._controllers = controllers
-        self._registry = registry
+        self._registry = cluster.registry
         self._noted: dict[OwnerKey, None] = {}
         self._time = time
         self._expected: set[tuple[OwnerKey, datetime]] = set()
@@ -101,14 +97,14 @@ class StatusController:
         revision = ""
         if workload.kind == "Deployment":
             revision = self._mark_revision(workload, tree)
-            self._look_again(workload, fails_at(tree, status), margin_s=1)
+            self._look_again(workload, workload_status.fails_at(tree, status), margin_s=1)
         elif isinstance(workload, Job):
-            self._look_again(workload, job_status.job_deadline(tree, status))
+            self._look_again(workload, workload_status.job_deadline(tree, status))
         if status != (tree.get("status") or {}) or revision:
             self._registry.write(resource, record, {**tree, "status": status})
         if isinstance(workload, Job):
             self._tell_end(workload, tree.get("status") or {}, status)
-            self._remove_in_time(workload, job_status.job_removal(tree, status))
+            self._remove_in_time(workload, workload_status.job_removal(tree, status))
 
     def _look_again(
         self, workload: KubeObject, moment: datetime | None, margin_s: float = 0
@@ -128,7 +124,7 @@ class StatusController:
 
     def _tell_end(self, job: Job, old: Tree, new: Tree) -> None:
         reporter = Reporter("job-controller")
-        for type_, reason, message in job_status.job_events(old, new):
+        for type_, reason, message in workload_status.job_events(old, new):
             self._cluster.tell(job, reporter, (type_, reason), message)
 
     def _remove_in_time(self, job: Job, moment: datetime | None) -> None:
@@ -158,7 +154,7 @@ class StatusController:
             case Job():
                 limit = workload.spec.backoff_limit
                 limit = DEFAULT_BACKOFF_LIMIT if limit is None else limit
-                return job_status.job_status(tree, owned, limit, now)
+                return workload_status.job_status(tree, owned, limit, now)
             case _ if workload.kind == "Deployment":
                 found = self._replica_sets(workload)
                 newest = max(found, key=_revision, default=None)

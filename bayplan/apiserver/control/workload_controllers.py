@@ -5,7 +5,7 @@ They are those of a simulation. Here they also store revisions, write events abo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from ...api.meta import KubeObject
@@ -38,7 +38,7 @@ class WorkloadControllers(Controllers):
     def __init__(
         self,
         cluster: LiveCluster,
-        pods: list[Pod],
+        pods: Iterable[Pod],
         clock: Clock,
         timers: Timers,
         gates: Mapping[str, bool] | None = None,
@@ -158,15 +158,11 @@ WAITS = "waiting for first consumer to be created before binding"
 
 
 class PersistentVolumes(VolumeController):
-    """The volume controller, in steps like the others."""
+    """The volume controller, with events."""
 
     def __init__(self, cluster: LiveCluster, timers: Timers) -> None:
         super().__init__(cluster, timers=timers)
         self._live_cluster = cluster
-
-    def run_once(self) -> None:
-        """Do the recorded work."""
-        self.run()
 
     def _find_volume(self, claim: PersistentVolumeClaim) -> None:
         super()._find_volume(claim)

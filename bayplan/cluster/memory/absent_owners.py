@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...api.pod import EMPTY_STATUS, Pod
+from ..objects import WatchHandler
 from .object_store import MemoryCluster
 
 MIRROR, SOURCE = "kubernetes.io/config.mirror", "kubernetes.io/config.source"
@@ -57,7 +58,7 @@ def successor_of(pod: Pod) -> Pod:
     )
 
 
-class AbsentOwners:
+class AbsentOwners(WatchHandler):
     """Stands in for controllers that are not among the cluster's objects. Watches the cluster.
 
     Daemons and static pods are deleted with their node.
@@ -66,12 +67,6 @@ class AbsentOwners:
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
         self._missed: list[Pod] = []
-
-    def on_add(self, obj: Any) -> None:
-        """Nothing to do."""
-
-    def on_update(self, old: Any, new: Any) -> None:
-        """Nothing to do."""
 
     def on_delete(self, obj: Any) -> None:
         """Record a deleted pod."""

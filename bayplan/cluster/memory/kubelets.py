@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ...api.pod import Pod, PodCondition, PodStatus
 from ...api.pod_stages import PodStages, StageRule, annotation_faults
 from ...clock import Clock
-from ..objects import Later, pod_life
+from ..objects import Later, WatchHandler, pod_life
 from .object_store import MemoryCluster
 from .stages import StagePlayer, StageSink
 
@@ -30,7 +30,7 @@ def stage_problem(annotations: Mapping[str, str]) -> tuple[str, str] | None:
     return next(annotation_faults(annotations), None) if annotations else None
 
 
-class Kubelets(StageSink):
+class Kubelets(StageSink, WatchHandler):
     """The kubelets of all nodes. Watches the cluster, and writes the statuses of pods with stages.
 
     Unless `has_end`, containers that crash are not started again for ever.
@@ -70,9 +70,6 @@ class Kubelets(StageSink):
             stages = self._player.of(new)
             if stages is not None:
                 self._player.start(new, stages)
-
-    def on_delete(self, obj: Any) -> None:
-        """Nothing to do: a timer checks whether its pod still exists."""
 
     def _first_status(self, pod: Pod, running: PodStatus) -> PodStatus:
         """The status of a pod that is being bound."""

@@ -13,19 +13,18 @@ from msgspec.structs import replace
 from ...api.pod import Pod
 from ...api.pod_groups import PodGroup, pod_group_of
 from ...api.storage import PersistentVolume, PersistentVolumeClaim
-from ..objects import ControllerCluster
+from ..objects import ControllerCluster, WatchHandler
 
 Protected = PersistentVolume | PersistentVolumeClaim | PodGroup
 
 
-class Protection:
-    """Delays deletions. Notified by `on_update` and `on_delete`; `run` deletes unused terminating
-    objects."""
+class Protection(WatchHandler):
+    """Delays deletions. Notified by `on_update` and `on_delete`; `run_once` deletes unused terminating objects."""
 
     def __init__(self, cluster: ControllerCluster) -> None:
         self._cluster = cluster
         self._leaving: dict[tuple[str, str, str], None] = {}
-        self.is_due = False
+        self.has_work = False
         """Whether an object may have become unused."""
 
     def delete(self, obj: Protected, now: str) -> None:
@@ -37,28 +36,29 @@ class Protection:
             metadata = replace(obj.metadata, deletion_timestamp=now)
             self._cluster.update(replace(obj, metadata=metadata))
 
-    def on_add(self, obj: Any) -> None:
-        """A new object makes no other one unused."""
-
     def on_update(self, old: Any, new: Any) -> None:
         """Handle a volume that may no longer be bound, or a finished pod."""
         if isinstance(new, Pod):
-            self.is_due |= bool(self._leaving) and new.is_finished and not old.is_finished
+            self.has_work |= bool(self._leaving) and new.is_finished and not old.is_finished
         else:
-            self.is_due |= (new.kind, new.namespace, new.name) in self._leaving
+            self.has_work |= (new.kind, new.namespace, new.name) in self._leaving
 
     def on_delete(self, obj: Any) -> None:
         """Handle a pod that no longer uses its claims and is in no group."""
         self._leaving.pop((obj.kind, obj.namespace, obj.name), None)
-        self.is_due |= isinstance(obj, Pod) and bool(self._leaving)
+        self.has_work |= isinstance(obj, Pod) and bool(self._leaving)
 
-    def run(self) -> None:
+    def run_once(self) -> None:
         """Delete the unused terminating objects."""
-        self.is_due = False
+        self.has_work = False
         for key in list(self._leaving):
             obj = self._cluster.get(*key)
             if obj is not None and not is_used(self._cluster, obj):
-                self._cluster.delete(obj)
+                self._release(obj)
+
+    def _release(self, obj: Protected) -> None:
+        """Delete a terminating object that is no longer used."""
+        self._cluster.delete(obj)
 
 
 def is_used(cluster: ControllerCluster, obj: Protected) -> bool:

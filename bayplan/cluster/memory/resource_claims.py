@@ -110,6 +110,8 @@ class ClaimController:
                 for key in noted:
                     sync(self._cluster.get(kind, *key))
 
+    run_once = run
+
     def delete(self, claim: ResourceClaim, now: str) -> None:
         """Delete a claim as a user does: one in use is terminating from `now` on."""
         if claim.is_terminating:

@@ -114,8 +114,8 @@ class VolumeController:
     def run(self) -> None:
         """Do the recorded work until nothing is left."""
         while self.has_work:
-            if self._protection.is_due:
-                self._protection.run()
+            if self._protection.has_work:
+                self._protection.run_once()
             orphans, self._orphans = self._orphans, {}
             for key, owner in orphans.items():
                 self._collect(key, owner)
@@ -129,11 +129,13 @@ class VolumeController:
             for key in claims:
                 self._sync_claim(self._cluster.get(CLAIM, *key))
 
+    run_once = run
+
     @property
     def has_work(self) -> bool:
         """Whether work is recorded."""
         noted = self._pods or self._orphans or self._volumes or self._claims
-        return bool(noted) or self._protection.is_due
+        return bool(noted) or self._protection.has_work
 
     def delete(self, obj: PersistentVolume | PersistentVolumeClaim, now: str) -> None:
         """Delete a volume or a claim as a user does: one in use is terminating from `now` on."""

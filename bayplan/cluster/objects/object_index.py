@@ -21,16 +21,19 @@ UNVERSIONED_KINDS = frozenset({"Pod", "Node"})
 
 
 class WatchHandler(Protocol):
-    """Receives changes of the cluster, synchronously."""
+    """Receives changes of the cluster, synchronously. As a base class it ignores those without a method."""
 
     def on_add(self, obj: Any) -> None:
         """`obj` was added."""
+        return
 
     def on_update(self, old: Any, new: Any) -> None:
         """`new` replaced `old`."""
+        return
 
     def on_delete(self, obj: Any) -> None:
         """`obj` was deleted."""
+        return
 
 
 @runtime_checkable
