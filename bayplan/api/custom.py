@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import Struct
 
-from .meta import EMPTY_META, KubeObject, ObjectMeta, Wire
+from .meta import KubeObject
 from .wire.kinds import KINDS, FieldError, Kind
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -75,12 +75,6 @@ class CustomObject(KubeObject, frozen=True):
     raw: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-class _HeadWire(Wire, frozen=True):
-    """The parts of a custom object that are checked."""
-
-    metadata: ObjectMeta = EMPTY_META
-
-
 @lru_cache(maxsize=256)
 def custom_kind(resource: CustomResource) -> Kind:
     """Decoding of the objects of the resource."""
@@ -94,7 +88,7 @@ def custom_kind(resource: CustomResource) -> Kind:
     Made.__name__ = Made.__qualname__ = resource.kind
 
     def build(tree: dict[str, Any]) -> CustomObject:
-        metadata = msgspec.convert(tree, _HeadWire).metadata
+        metadata = msgspec.convert(tree, KubeObject).metadata
         if not metadata.name and not metadata.generate_name:
             raise FieldError("metadata.name", "expected a name; got none")
         kept = {key: value for key, value in tree["metadata"].items() if key != "managedFields"}

@@ -8,13 +8,14 @@ by themselves: an AnalysisTemplate, a ClusterPolicy, a RayCronJob.
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import msgspec
 
 from .custom_pods import PodShape, pod_of_fields, spark_shapes, workflow_shapes
-from .meta import EMPTY_META, KubeObject, ObjectMeta, Wire
+from .meta import KubeObject, ObjectMeta, Wire
 from .rules.object_faults import spec_problems
 from .selectors import LabelSelector
 from .wire.kinds import group_of
@@ -82,10 +83,6 @@ class CustomWorkload(KubeObject, frozen=True):
         return sum(each.replicas for each in self.pods) if self.pods else self.spec.replicas
 
 
-class _Head(Wire, frozen=True):
-    metadata: ObjectMeta = EMPTY_META
-
-
 def is_custom_group(group: str) -> bool:
     """Whether an API group is not one of Kubernetes itself."""
     return "." in group and group not in BUILT_IN_GROUPS
@@ -99,26 +96,22 @@ def read_custom_workload(tree: Mapping[str, Any]) -> CustomWorkload | None:
     if not is_custom_group(group_of(api_version)) or not isinstance(spec, Mapping):
         return None
     try:
-        metadata = msgspec.convert({"metadata": tree.get("metadata") or {}}, _Head).metadata
+        metadata = msgspec.convert({"metadata": tree.get("metadata") or {}}, KubeObject).metadata
     except msgspec.ValidationError:
         return None
     if not metadata.name and not metadata.generate_name:
         return None
     made = _made(api_version, kind)
-    if tree.get("isCertain") is True:
-        return _of_snapshot(made, tree)
+    if (
+        tree.get("isCertain") is True
+    ):  # from a snapshot, with its pods and without the fields of these
+        with suppress(msgspec.ValidationError):
+            return msgspec.convert(tree, made)
+        return None
     known = find_workload_kind(group_of(api_version), kind)
     if known is not None:
         return _of_known(made, metadata, known, tree)
     return _by_shape(made, metadata, spec)
-
-
-def _of_snapshot(made: type[CustomWorkload], tree: Mapping[str, Any]) -> CustomWorkload | None:
-    """The workload as a snapshot has it: with its pods, and without the fields that they were made of."""
-    try:
-        return msgspec.convert(tree, made)
-    except msgspec.ValidationError:
-        return None
 
 
 def _of_known(

@@ -84,7 +84,12 @@ def _knative(kind: str) -> WorkloadKind:
     return WorkloadKind(kind, "serving.knative.dev", [PodSet("spec.template", least)], note=note)
 
 
-_OPERATOR = "made of its fields; sidecars and volumes that its operator adds are left out"
+def _monitoring(kind: str, *counts: int | str) -> WorkloadKind:
+    note = "made of its fields; sidecars and volumes that its operator adds are left out"
+    pods = PodSet(fields="spec", count=list(counts))
+    return WorkloadKind(kind, "monitoring.coreos.com", [pods], note=note)
+
+
 _LWS = "spec.leaderWorkerTemplate"
 BUILT_IN = (
     _ray("RayCluster", "spec", suspended="spec.suspend"),
@@ -140,30 +145,10 @@ BUILT_IN = (
     ),
     _knative("Service"),
     _knative("Configuration"),
-    WorkloadKind(
-        "Prometheus",
-        "monitoring.coreos.com",
-        [PodSet(fields="spec", count=["spec.replicas", "spec.shards"])],
-        note=_OPERATOR,
-    ),
-    WorkloadKind(
-        "PrometheusAgent",
-        "monitoring.coreos.com",
-        [PodSet(fields="spec", count=["spec.replicas", "spec.shards"])],
-        note=_OPERATOR,
-    ),
-    WorkloadKind(
-        "Alertmanager",
-        "monitoring.coreos.com",
-        [PodSet(fields="spec", count="spec.replicas")],
-        note=_OPERATOR,
-    ),
-    WorkloadKind(
-        "ThanosRuler",
-        "monitoring.coreos.com",
-        [PodSet(fields="spec", count="spec.replicas")],
-        note=_OPERATOR,
-    ),
+    _monitoring("Prometheus", "spec.replicas", "spec.shards"),
+    _monitoring("PrometheusAgent", "spec.replicas", "spec.shards"),
+    _monitoring("Alertmanager", "spec.replicas"),
+    _monitoring("ThanosRuler", "spec.replicas"),
     WorkloadKind(
         "SparkApplication",
         "sparkoperator.k8s.io",

@@ -25,8 +25,9 @@ from ..clock import Clock, ManualClock, SystemClock
 from ..cluster.certificates import Certificate, make_certificate
 from ..cluster.private_files import make_private_folder, read_private, write_private
 from ..errors import InputError
-from .access import AllowAll, Authenticator, RbacAuthorizer
-from .access.rbac import GROUP
+from .access.authenticator import Authenticator
+from .access.authorizer import AllowAll
+from .access.rbac import GROUP, RbacAuthorizer
 from .access.service_tokens import ServiceTokens, make_key
 from .control.embedded_cluster import LiveCluster
 from .control.plane import ControlPlane
@@ -34,7 +35,7 @@ from .control.restoration import Restoration
 from .registry.conversion import to_stored
 from .registry.resource_table import BY_STORAGE, ApiResource, selectable_fields
 from .registry.status_errors import StatusError, bad_request
-from .store import Journal, MemoryJournal, SqliteJournal, Store
+from .store import SqliteJournal, Store
 from .web.http_server import HttpServer
 from .web.request_handler import Api, RequestAccess
 
@@ -88,7 +89,7 @@ class ApiServer:
         self.clock = clock or SystemClock()
         self.token = token
         self.certificate = certificate
-        journal: Journal = SqliteJournal(data_dir) if data_dir is not None else MemoryJournal()
+        journal = SqliteJournal(data_dir) if data_dir is not None else None
         self.store = Store(journal, selectable_fields)
         self._is_new = not self.store.resource_version
         self._cluster = LiveCluster(self.store, self.clock, gates)

@@ -4,16 +4,3 @@ Contents: users and their tokens, impersonation, the RBAC authorizer and the rol
 cluster has. Imports: the store, the clock. Never: HTTP (that is `web/`), a
 decision that depends on anything but the request and stored objects. Callers: `web/`.
 """
-
-from .authenticator import Authenticator
-from .authorizer import ANONYMOUS, AccessQuestion, AllowAll, ClusterUser
-from .rbac import RbacAuthorizer
-
-__all__ = [
-    "ANONYMOUS",
-    "AccessQuestion",
-    "AllowAll",
-    "Authenticator",
-    "ClusterUser",
-    "RbacAuthorizer",
-]

@@ -21,7 +21,7 @@ from .authorizer import (
     Authorizer,
     ClusterUser,
     account_of,
-    forbidden_error,
+    check_allowed,
 )
 from .service_tokens import ServiceTokens
 
@@ -94,9 +94,7 @@ def read_impersonation(headers: Iterable[tuple[str, str]]) -> Impersonation | No
 def impersonate(user: ClusterUser, wanted: Impersonation, authorizer: Authorizer) -> ClusterUser:
     """The user that `user` wants to be; raises StatusError (403) when that is not allowed."""
     for question in _questions(wanted):
-        decision = authorizer.decide(user, question)
-        if not decision.allowed:
-            raise forbidden_error(user, question, decision.reason)
+        check_allowed(authorizer, user, question)
     groups = list(wanted.groups)
     account = account_of(wanted.name)
     if account is not None and not groups:

@@ -62,7 +62,14 @@ class AllowAll:
         return {**found, "incomplete": False}
 
 
-def forbidden_error(user: ClusterUser, question: AccessQuestion, reason: str = "") -> StatusError:
+def check_allowed(authorizer: Authorizer, user: ClusterUser, question: AccessQuestion) -> None:
+    """Check that the user may do this; raises StatusError (403)."""
+    decision = authorizer.decide(user, question)
+    if not decision.allowed:
+        raise forbidden_error(user, question, decision.reason)
+
+
+def forbidden_error(user: ClusterUser, question: AccessQuestion, reason: str) -> StatusError:
     """The refusal in kube-apiserver's words."""
     if not question.resource:
         text = f'forbidden: User "{user.name}" cannot {question.verb} path "{question.path}"'

@@ -54,12 +54,6 @@ def parse_fields(text: str) -> list[FieldTerm]:
     return found
 
 
-def selected_name(text: str) -> str:
-    """The name that every object has which a field selector matches; empty if it requires none."""
-    terms = parse_fields(text)
-    return next((term.value for term in terms if term.key == NAME and term.is_equal), "")
-
-
 def make_matcher(resource: ApiResource, labels: str, fields: str) -> Matches | None:
     """A predicate that is true if both selectors match an object; None if all match."""
     requirements = parse_labels(labels)

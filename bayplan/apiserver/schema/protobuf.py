@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...api.schema import FIELDS, Field, FieldType
+from ...api.schema.unknown import schema_type
 from ...api.wire.protobuf_fields import ProtobufError, iter_fields
 
 MIME = "application/vnd.kubernetes.protobuf"
@@ -50,18 +51,11 @@ def _decode(data: bytes) -> Tree:
             api_version, kind = head.get(1, ""), head.get(2, "")
         elif number == 2:
             raw = bytes(_raw(value))
-    type_name = schema_of(api_version, kind)
-    if type_name not in FIELDS:
+    is_options = kind == "DeleteOptions"
+    type_name = "meta.v1.DeleteOptions" if is_options else schema_type(api_version, kind)
+    if not type_name:
         raise ProtobufError(f'no kind "{kind}" in version "{api_version}"')
     return {"kind": kind, "apiVersion": api_version, **_struct(memoryview(raw), type_name)}
-
-
-def schema_of(api_version: str, kind: str) -> str:
-    """The name of a kind's type in the table of fields."""
-    if kind == "DeleteOptions":
-        return "meta.v1.DeleteOptions"
-    group, _, version = api_version.rpartition("/")
-    return f"{group.partition('.')[0] or 'core'}.{version}.{kind}"
 
 
 @cache

@@ -5,7 +5,7 @@ selectors of lists and watches. Imports: errors. Never: dependence on the meanin
 control and web.
 """
 
-from .journal import Journal, MemoryJournal, SqliteJournal
+from .journal import Journal, SqliteJournal
 from .records import Key, Record, RecordChange
 from .store import Store, TooOldError
 from .watcher import Watcher
@@ -14,7 +14,6 @@ __all__ = [
     "RecordChange",
     "Journal",
     "Key",
-    "MemoryJournal",
     "Record",
     "SqliteJournal",
     "Store",

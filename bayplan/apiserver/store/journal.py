@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ...cluster.private_files import keep_private, make_private_folder, open_private
 from ...errors import BayplanError, InputError
@@ -40,45 +40,28 @@ class StorageError(BayplanError):
     """The disk failed: unacknowledged changes are lost."""
 
 
-class Journal(Protocol):
-    """Stores changes, and reports when they are durable."""
+class Journal:
+    """Stores changes, and reports when they are durable. This one stores nothing: every change is durable at once."""
+
+    failure: StorageError | None = None
+    """Reason why nothing can be stored any more; None while it works."""
 
     def load(self) -> tuple[int, Iterator[JournalEntry]]:
         """The last resource version, and all objects."""
+        return 0, iter(())
 
     def append(self, change: RecordChange) -> bool:
         """Store a change; return whether it is durable at once. Else listeners are notified when it is."""
+        return True
 
     def listen(self, on_safe: Callable[[int], None]) -> None:
         """Call `on_safe` with the resource version up to which everything is durable, whenever that grows."""
-
-    @property
-    def failure(self) -> StorageError | None:
-        """Reason why nothing can be stored any more; None while it works."""
 
     async def close(self) -> None:
         """Flush the rest and close the file."""
 
 
-class MemoryJournal:
-    """Stores nothing: every change counts as durable at once."""
-
-    failure: StorageError | None = None
-
-    def load(self) -> tuple[int, Iterator[JournalEntry]]:
-        return 0, iter(())
-
-    def append(self, change: RecordChange) -> bool:
-        return True
-
-    def listen(self, on_safe: Callable[[int], None]) -> None:
-        pass
-
-    async def close(self) -> None:
-        pass
-
-
-class SqliteJournal:
+class SqliteJournal(Journal):
     """Stores everything in `folder`, which is created if missing; only their owner reads file and folder.
 
     Raises InputError if that fails, and for a file that is damaged or belongs to another user.
@@ -92,7 +75,6 @@ class SqliteJournal:
         self._pending: list[RecordChange] = []
         self._commit: asyncio.Future[None] | None = None
         self._on_safe: Callable[[int], None] = lambda version: None
-        self.failure: StorageError | None = None
         with self._faults("a database to write"):
             make_private_folder(folder)
             self._make_private()

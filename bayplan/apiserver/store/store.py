@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from .journal import Journal, MemoryJournal, StorageError
+from .journal import Journal, StorageError
 from .records import ADDED, DELETED, MODIFIED, Key, Record, RecordChange, WatchEvent
 from .watcher import Matches, Watcher, at_version
 
@@ -115,7 +115,7 @@ class Store:
     def __init__(
         self, journal: Journal | None = None, fields_of: FieldsOf = lambda resource, tree: ()
     ) -> None:
-        self._journal: Journal = journal or MemoryJournal()
+        self._journal = journal or Journal()
         self._fields_of = fields_of
         self._shelves: dict[str, Shelf] = {}
         self._owned: dict[str, dict[tuple[str, Key], None]] = {}

@@ -12,10 +12,9 @@ from urllib.parse import urlsplit
 
 from ...clock import Clock
 from ...cluster.certificates import host_of, is_unforgeable
-from ..access import ANONYMOUS
 from ..access.access_reviews import AccessReviews
 from ..access.authenticator import Authenticator, impersonate, read_impersonation
-from ..access.authorizer import AccessQuestion, Authorizer, ClusterUser, forbidden_error
+from ..access.authorizer import ANONYMOUS, Authorizer, ClusterUser, check_allowed
 from ..access.grants import GrantGuard
 from ..registry import scale
 from ..registry.object_registry import MADE_BY_PUT, STATUS_WRITES, ObjectRegistry
@@ -76,7 +75,8 @@ class Api:
         self._access = access
         self._lists = Lists(self._store, clock)
         self._watches = Watches(self._store)
-        self._gate = RequestGate(authenticator, authorizer)
+        self._authenticator = authenticator
+        self._authorizer = authorizer
         reviews = AccessReviews(authenticator, authorizer)
         self._writing = Writing(registry, reviews, GrantGuard(authorizer))
         self._metrics = RequestedUsage(registry)
@@ -104,7 +104,7 @@ class Api:
             return None
         try:
             self._access.check_sender(request)
-            user = self._gate.user_of(request)
+            user = self._user_of(request)
         except StatusError as error:
             return respond_error(error)
         length = request.header("content-length")
@@ -124,9 +124,9 @@ class Api:
         self._access.check_sender(request)
         if _is_probe(request):
             return HEALTHY
-        user = self._gate.user_of(request)
+        user = self._user_of(request)
         target = parse_target(request.method, request.path, request.query, self._registry.catalog)
-        self._gate.check(user, target.question)
+        check_allowed(self._authorizer, user, target.question)
         if target.is_path:
             return self._answer_path(request)
         options = parse_options(request.query)
@@ -134,6 +134,12 @@ class Api:
         accept = request.header("accept")
         view = View(target.resource, wanted_form(accept), self._clock, options.include_object)
         return self._dispatch(ObjectRequest(request, target, options, view, user))
+
+    def _user_of(self, request: WholeRequest) -> ClusterUser:
+        """The user of a request, who may be impersonated; raises StatusError (401, 403)."""
+        user = self._authenticator.user_of(request.header("authorization"))
+        wanted = read_impersonation(request.headers)
+        return user if wanted is None else impersonate(user, wanted, self._authorizer)
 
     def _answer_path(self, request: WholeRequest) -> HttpResponse:
         """Discovery, and other documents about the API."""
@@ -156,7 +162,7 @@ class Api:
         if creates and not target.subresource:
             key = (target.namespace, target.name)
             if self._store.get(target.resource.storage, key) is None:
-                self._gate.check(user, target.question._replace(verb="create"))
+                check_allowed(self._authorizer, user, target.question._replace(verb="create"))
 
     def _dispatch(self, asked: ObjectRequest) -> Answer:
         _, target, options, view, _ = asked
@@ -225,27 +231,6 @@ def _serves(target: Target) -> bool:
 def _unless(failure: StorageError | None, response: HttpResponse) -> HttpResponse:
     """The response, or the reason why its result is not durable."""
     return response if failure is None else respond_error(internal(str(failure)))
-
-
-class RequestGate:
-    """Lets requests through that their user may make."""
-
-    def __init__(self, authenticator: Authenticator, authorizer: Authorizer) -> None:
-        self._authenticator = authenticator
-        self._authorizer = authorizer
-
-    def user_of(self, request: WholeRequest) -> ClusterUser:
-        """The user of a request, who may be impersonated; raises StatusError (401, 403)."""
-        user = self._authenticator.user_of(request.header("authorization"))
-        wanted = read_impersonation(request.headers)
-        return user if wanted is None else impersonate(user, wanted, self._authorizer)
-
-    def check(self, user: ClusterUser, *questions: AccessQuestion) -> None:
-        """Check that every question is allowed; raises StatusError (403)."""
-        for question in questions:
-            decision = self._authorizer.decide(user, question)
-            if not decision.allowed:
-                raise forbidden_error(user, question, decision.reason)
 
 
 class RequestAccess:

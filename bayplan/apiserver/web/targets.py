@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..access import AccessQuestion
-from ..registry.query_selectors import parse_labels, selected_name
+from ..access.authorizer import AccessQuestion
+from ..registry.query_selectors import NAME, parse_fields, parse_labels
 from ..registry.resource_table import ApiResource, ResourceCatalog
 from ..registry.status_errors import StatusError, no_such_path
 from .requests import is_true, parse_options
@@ -109,7 +109,8 @@ def _selected_name(query: Mapping[str, str]) -> str:
     try:
         options = parse_options(query)
         parse_labels(options.labels)
-        name = selected_name(options.fields)
+        terms = parse_fields(options.fields)
     except StatusError:
         return ""  # it is refused when it is served
+    name = next((term.value for term in terms if term.key == NAME and term.is_equal), "")
     return "" if name in _NO_NAMES or "/" in name or "%" in name else name

@@ -13,8 +13,8 @@ from ...api.schema.input_check import WrongTypeError, unknown_fields
 from ...api.schema.strategic import PatchError, strategic_merge
 from ...api.wire.nulls import without_nulls
 from ...api.wire.whole import merge_patch
-from ..access import ClusterUser
 from ..access.access_reviews import AccessReviews
+from ..access.authorizer import ClusterUser
 from ..access.grants import GrantGuard, GrantRequest
 from ..access.rbac import GROUP
 from ..registry import eviction

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.apiserver.access import AccessQuestion
+from bayplan.apiserver.access.authorizer import AccessQuestion
 from bayplan.apiserver.access.rbac import allows
 from bayplan.apiserver.server import bootstrap_objects
 from tests.rig.api_server import PODS, ServerInThread, api_server

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.apiserver.store import (
-    MemoryJournal,
+    Journal,
     RecordChange,
     SqliteJournal,
     Store,
@@ -28,7 +28,7 @@ def put(store: Store, name: str, namespace: str = "default", **more: Any) -> int
     return store.put("things", (namespace, name), tree(name, **more)).resource_version
 
 
-class LateJournal(MemoryJournal):
+class LateJournal(Journal):
     """A journal whose durability is controlled by the test."""
 
     def __init__(self) -> None:

@@ -83,54 +83,34 @@ def _prune_fields(value: Tree, schema: Tree, path: str, unknown: list[str]) -> N
             del value[key]
 
 
-def drop_nulls(value: Any, schema: Tree | None) -> None:
+def drop_nulls(tree: Tree, schema: Tree | None) -> None:
     """Drop nulls of fields that must not be null and have no default."""
-    if schema is None:
-        return
-    if isinstance(value, dict):
-        for key in list(value):
-            below = below_of(schema, key)
-            if (
-                below
-                and value[key] is None
-                and not below.get("nullable")
-                and "default" not in below
-            ):
-                del value[key]
-            else:
-                drop_nulls(value.get(key), below)
-    elif isinstance(value, list):
-        for item in value:
-            drop_nulls(item, schema.get("items"))
+    for holder, own_schema, _ in walk(tree, schema):
+        for key in list(holder) if isinstance(holder, dict) else ():
+            below = below_of(own_schema, key)
+            is_refused = below and not below.get("nullable") and "default" not in below
+            if is_refused and holder[key] is None:
+                del holder[key]
 
 
-def set_defaults(value: Any, schema: Tree | None) -> None:
+def set_defaults(tree: Tree, schema: Tree | None) -> None:
     """Set fields that are not set to their defaults."""
-    if schema is None:
-        return
-    if isinstance(value, dict):
-        for key, below in (schema.get("properties") or NO_SCHEMA).items():
+    for holder, own_schema, _ in walk(tree, schema):
+        fields = own_schema.get("properties") if isinstance(holder, dict) else None
+        for key, below in (fields or NO_SCHEMA).items():
             default = below.get("default")
             if default is not None and (
-                key not in value or (value[key] is None and not below.get("nullable"))
+                key not in holder or (holder[key] is None and not below.get("nullable"))
             ):
-                value[key] = deepcopy(default)
-        for key, item in value.items():
-            set_defaults(item, below_of(schema, key))
-    elif isinstance(value, list):
-        for item in value:
-            set_defaults(item, schema.get("items"))
+                holder[key] = deepcopy(default)
 
 
-def make_integers(value: Any, schema: Tree | None) -> Any:
-    """The value with whole numbers as integers where the schema wants them."""
-    if schema is None:
-        return value
-    if isinstance(value, float) and schema.get("type") == "integer" and value.is_integer():
-        return int(value)
-    if isinstance(value, dict):
-        for key, item in value.items():
-            value[key] = make_integers(item, below_of(schema, key))
-    elif isinstance(value, list):
-        value[:] = [make_integers(item, schema.get("items")) for item in value]
-    return value
+def make_integers(tree: Tree, schema: Tree | None) -> None:
+    """Make whole numbers integers where the schema wants them."""
+    for holder, own_schema, _ in walk(tree, schema):
+        is_list = isinstance(holder, list)
+        for key, item in list(enumerate(holder) if is_list else holder.items()):
+            below = own_schema.get("items") if is_list else below_of(own_schema, key)
+            is_integer = below is not None and below.get("type") == "integer"
+            if is_integer and isinstance(item, float) and item.is_integer():
+                holder[key] = int(item)
