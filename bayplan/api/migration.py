@@ -12,7 +12,7 @@ from ..errors import InputError
 from .node import BETA_REGION, BETA_ZONE, REGION, ZONE
 from .selectors import NodeSelector, NodeSelectorTerm, Requirement
 from .storage import PersistentVolume, PersistentVolumeSpec
-from .volumes import AzureDisk, Volume
+from .volumes import Volume
 
 GCE_PD_DRIVER = "pd.csi.storage.gke.io"
 AWS_EBS_DRIVER = "ebs.csi.aws.com"
@@ -121,7 +121,10 @@ def _handle(source: Volume | PersistentVolumeSpec) -> str:
     if source.aws_elastic_block_store is not None:
         return ebs_volume_id(source.aws_elastic_block_store.volume_id)
     if source.azure_disk is not None:
-        return _azure_handle(source.azure_disk)
+        disk = source.azure_disk
+        if disk.kind is not None and disk.kind.lower() != MANAGED:
+            raise InputError(f'azureDisk.kind: expected Managed; got "{disk.kind}"')
+        return disk.disk_uri
     volume = source.cinder or source.portworx_volume
     assert volume is not None, "only migrated kinds have a handle"
     return volume.volume_id
@@ -138,12 +141,6 @@ def _gce_region(zones: list[str]) -> str:
     if len(regions) != 1 or any(len(part) != 3 for part in parts):
         raise InputError(f"zones: expected zones of one region; got {', '.join(zones)}")
     return regions.pop()
-
-
-def _azure_handle(disk: AzureDisk) -> str:
-    if disk.kind is not None and disk.kind.lower() != MANAGED:
-        raise InputError(f'azureDisk.kind: expected Managed; got "{disk.kind}"')
-    return disk.disk_uri
 
 
 def ebs_volume_id(text: str) -> str:

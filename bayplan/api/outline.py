@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
-from .containers import Container, ResourceRequirements
+from .containers import ResourceRequirements
 from .pod_spec import PodSpec
 
 T = TypeVar("T")
@@ -98,17 +98,17 @@ def _without_amounts(spec: PodSpec) -> OutlineSpec:
     reads = _Reads()
     fields: dict[str, Any] = {name: getattr(spec, name) for name in PodSpec.__struct_fields__}
     for name in ("containers", "init_containers"):
-        fields[name] = fields[name] and tuple([_bare(each, reads) for each in fields[name]])
+        fields[name] = fields[name] and tuple(
+            [
+                msgspec.structs.replace(each, resources=_bare_resources(each.resources, reads))
+                for each in fields[name]
+            ]
+        )
     fields["overhead"] = _names(fields["overhead"], reads)
     fields["resources"] = _bare_resources(fields["resources"], reads)
     bare = OutlineSpec(**fields)
     bare.__dict__.update({name: getattr(spec, name) for name in MEASURED}, reads=reads)
     return bare
-
-
-def _bare(container: Container, reads: _Reads) -> Container:
-    resources = _bare_resources(container.resources, reads)
-    return msgspec.structs.replace(container, resources=resources)
 
 
 def _bare_resources(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -63,15 +63,6 @@ class StageValue(msgspec.Struct, frozen=True):
     """Returns the value; None when the text is wrong."""
 
 
-def _some_time(text: str) -> float | None:
-    seconds = parse_duration(text)
-    return seconds if seconds else None
-
-
-def _pull_time(text: str) -> float | None:
-    return math.inf if text == FOREVER else parse_duration(text)
-
-
 def _exit_code(text: str) -> int | None:
     is_number = text.isascii() and text.isdecimal() and len(text) <= 3
     return int(text) if is_number and int(text) <= MAX_EXIT_CODE else None
@@ -79,9 +70,13 @@ def _exit_code(text: str) -> int | None:
 
 VALUES: Mapping[str, StageValue] = {
     START_DELAY: StageValue("start_delay_s", EXPECTED, parse_duration),
-    IMAGE_PULL_ERROR: StageValue("image_pull_s", f'{EXPECTED}, or "{FOREVER}"', _pull_time),
+    IMAGE_PULL_ERROR: StageValue(
+        "image_pull_s",
+        f'{EXPECTED}, or "{FOREVER}"',
+        lambda text: math.inf if text == FOREVER else parse_duration(text),
+    ),
     READY_AFTER: StageValue("ready_after_s", EXPECTED, parse_duration),
-    DURATION: StageValue("duration_s", EXPECTED, _some_time),
+    DURATION: StageValue("duration_s", EXPECTED, lambda text: parse_duration(text) or None),
     EXIT_CODE: StageValue("exit_code", f"expected a number from 0 to {MAX_EXIT_CODE}", _exit_code),
 }
 
@@ -108,8 +103,3 @@ def annotation_faults(annotations: Mapping[str, str]) -> Iterator[tuple[str, str
         text = annotations.get(name)
         if text is not None and value.read(text) is None:
             yield name, f'{value.expected}; got "{text}"'
-
-
-def rule_for(rules: Iterable[StageRule], namespace: str, labels: Mapping[str, str]) -> PodStages:
-    """The stages of the first rule that selects the pod."""
-    return next((rule.stages for rule in rules if rule.selects(namespace, labels)), PLAIN)

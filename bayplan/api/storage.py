@@ -173,16 +173,14 @@ class PersistentVolumeClaim(KubeObject, frozen=True, dict=True, gc=True):
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
+    @property
+    def requests(self) -> dict[str, Quantity]:
+        """The requests, of which `storage` counts."""
+        return (self.spec.resources.requests or {}) if self.spec.resources else {}
+
     @cached_property
     def requested_bytes(self) -> int:
-        requests = self.spec.resources.requests if self.spec.resources else None
-        return parse_value((requests or {}).get("storage"))
-
-    @property
-    def requests_storage(self) -> bool:
-        """Whether the claim has a storage request, zero included."""
-        requests = self.spec.resources.requests if self.spec.resources else None
-        return "storage" in (requests or {})
+        return parse_value(self.requests.get("storage"))
 
     @property
     def volume_mode(self) -> str:
@@ -387,11 +385,6 @@ def with_annotation(obj: AnyObject, key: str, value: str) -> AnyObject:
     """The object with an annotation set."""
     annotations = {**obj.annotations, key: value}
     return replace(obj, metadata=replace(obj.metadata, annotations=annotations))
-
-
-def not_owner(claim: PersistentVolumeClaim, pod: Pod) -> str:
-    """The error for a claim that has the name of a pod's ephemeral volume, but was not created for it."""
-    return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
 
 
 def not_found(kind: str, name: str) -> str:

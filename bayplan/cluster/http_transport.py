@@ -111,13 +111,13 @@ def _left(deadline: float) -> float:
 
 def make_context(tls: TlsOptions) -> ssl.SSLContext:
     """The SSL context for these options."""
-    has_ca = bool(tls.ca_data or tls.ca_file)
-    if tls.insecure and has_ca:
+    if tls.insecure and (tls.ca_data or tls.ca_file):
         raise ConfigError(
             "specifying a root certificates file with the insecure flag is not allowed"
         )
     try:
-        context = _trusting(tls) if has_ca else ssl.create_default_context()
+        data, file = tls.ca_data.decode("ascii") or None, tls.ca_file or None
+        context = ssl.create_default_context(cafile=None if data else file, cadata=data)
         if tls.insecure:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
@@ -126,12 +126,6 @@ def make_context(tls: TlsOptions) -> ssl.SSLContext:
     except (OSError, ValueError) as error:
         raise ConfigError(f"tlsConfig: certificates cannot be used: {error}") from error
     return context
-
-
-def _trusting(tls: TlsOptions) -> ssl.SSLContext:
-    if tls.ca_data:
-        return ssl.create_default_context(cadata=tls.ca_data.decode("ascii"))
-    return ssl.create_default_context(cafile=tls.ca_file)
 
 
 def _identify(context: ssl.SSLContext, tls: TlsOptions) -> None:

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..api.cron_jobs import CronJob
 from ..api.node import Node
+from ..api.pod_stages import annotation_faults
 from ..api.rules.creation import refusal_text
 from ..api.rules.immutable import immutable_causes
 from ..api.storage import StorageClass
 from ..api.wire.encode import to_dict
 from ..api.workloads import pod_template
-from ..cluster.memory import AdmissionError, provisioning_problems, stage_problem
+from ..cluster.memory import AdmissionError, provisioning_problems
 from ..cluster.objects import ClusterObject
 from ..errors import InputError
 from ..manifests.timeline import CREATED_AT, InputObject, Timeline, created_at_problem
@@ -21,7 +22,7 @@ def check_times(obj: ClusterObject) -> None:
     if problem:
         raise AdmissionError(obj, f"metadata.annotations[{CREATED_AT}]", problem)
     for where, annotations in _stage_annotations(obj):
-        wrong = stage_problem(annotations)
+        wrong = next(annotation_faults(annotations or {}), None)
         if wrong is not None:
             name, fault = wrong
             raise AdmissionError(obj, f"{where}metadata.annotations[{name}]", fault)

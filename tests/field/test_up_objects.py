@@ -68,9 +68,7 @@ def corpus() -> Iterator[tuple[str, Tree]]:
 
 def path_of(api: ServerInThread, tree: Tree, namespace: str) -> str:
     """The path of the object's collection."""
-    head = tree["apiVersion"], tree["kind"]
-    resource = api.within(lambda server: server.registry.catalog.of_head(*head))
-    assert resource is not None, head
+    resource = api.within(lambda server: server.registry.catalog.of_manifest(tree))
     root = f"/apis/{resource.api_version}" if resource.group else "/api/v1"
     namespace = tree["metadata"].get("namespace") or namespace
     where = f"/namespaces/{namespace}" if resource.is_namespaced else ""

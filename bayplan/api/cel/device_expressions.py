@@ -10,8 +10,8 @@ types: a quantity or a version is a map with one entry, and equal ones are equal
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from typing import Any
 
 from ...errors import InputError
@@ -226,17 +226,10 @@ def _operand(value: Any) -> int:
     return value * NANO if isinstance(value, int) else _nano(value)
 
 
-def _is_quantity(text: str) -> bool:
+def is_parsed(parse: Callable[..., object], *given: Any) -> bool:
+    """Whether the function accepts the arguments, and raises no ValueError."""
     try:
-        parse_quantity(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_semver(text: str, normalize: bool = False) -> bool:
-    try:
-        parse_semver(text, normalize)
+        parse(*given)
     except ValueError:
         return False
     return True
@@ -306,11 +299,11 @@ def quantity_functions(cel: Any) -> list[Function]:
     text, dyn, yes, number = kind.STRING, kind.DYN, kind.BOOL, kind.INT
     return [
         ("quantity", dyn, [text], False, lambda given: _quantity(parse_quantity(given))),
-        ("isQuantity", yes, [text], False, _is_quantity),
+        ("isQuantity", yes, [text], False, partial(is_parsed, parse_quantity)),
         ("semver", dyn, [text], False, lambda given: _semver(parse_semver(given))),
         ("semver", dyn, [text, yes], False, lambda given, fix: _semver(parse_semver(given, fix))),
-        ("isSemver", yes, [text], False, _is_semver),
-        ("isSemver", yes, [text, yes], False, _is_semver),
+        ("isSemver", yes, [text], False, partial(is_parsed, parse_semver)),
+        ("isSemver", yes, [text, yes], False, partial(is_parsed, parse_semver)),
         ("compareTo", number, [dyn, dyn], True, _compare),
         ("isGreaterThan", yes, [dyn, dyn], True, lambda one, other: _compare(one, other) > 0),
         ("isLessThan", yes, [dyn, dyn], True, lambda one, other: _compare(one, other) < 0),

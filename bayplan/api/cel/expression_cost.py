@@ -23,7 +23,7 @@ MAX_WORK = 1 << 28
 """Most bytes of all parts of an expression, each as often as it is evaluated."""
 _MOST = 1 << 80
 _SMALL = 16
-_INPUT = 1 << 22
+MAX_INPUT = 1 << 22
 """Bytes of the longest input that is certain not to need a check."""
 _ANSWERS = frozenset(
     (
@@ -104,7 +104,7 @@ class RuleCost(NamedTuple):
 
     def for_size(self, size: int) -> RuleCost:
         """The cost for smaller input, of a cost that grows with it."""
-        return RuleCost(self.most * size // _INPUT, self.work * size // _INPUT)
+        return RuleCost(self.most * size // MAX_INPUT, self.work * size // MAX_INPUT)
 
 
 Known: TypeAlias = Mapping[str, TextSize]
@@ -209,11 +209,6 @@ def cost_of(root: CelNode, sizes: Mapping[str, int], items: int = MAX_ITERATIONS
     measure = _Measure(sizes, items)
     measure.size(root, LoopScope({}, 1))
     return RuleCost(measure.most, measure.work)
-
-
-def largest_cost(root: CelNode) -> RuleCost:
-    """The cost of an expression for the largest input that a server takes."""
-    return cost_of(root, {"self": _INPUT, "oldSelf": _INPUT})
 
 
 def longest_list(value: Any) -> int:

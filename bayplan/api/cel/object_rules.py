@@ -21,7 +21,7 @@ from .device_expressions import (
     first_line,
     quantity_functions,
 )
-from .expression_cost import MAX_WORK, cost_of, largest_cost, longest_list, size_of
+from .expression_cost import MAX_INPUT, MAX_WORK, cost_of, longest_list, size_of
 from .macro_expansion import expand_macros, macro_functions
 from .syntax_tree import CelTree, read_tree
 from .text_formats import address_functions, format_functions
@@ -53,7 +53,7 @@ class CelRule:
             if unknown:
                 raise CelError("\n".join(unknown)) from None
             raise UnavailableError(problem) from None
-        self._most = largest_cost(self.tree.root)
+        self._most = cost_of(self.tree.root, dict.fromkeys(("self", "oldSelf"), MAX_INPUT))
         self.kind = self._compiled.return_type().name()
         """The type of its value: DYN where it depends on `self`."""
 

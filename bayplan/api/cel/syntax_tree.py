@@ -6,7 +6,7 @@ which the few fields are read that contain the names and fields in use.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -96,21 +96,8 @@ def _const(number: int, parts: Sequence[Piece]) -> CelNode:
     return CelLiteral(number, text=texts[0] if texts else None)
 
 
-def _ident(number: int, parts: Sequence[Piece]) -> CelNode:
-    return CelIdent(number, _text(parts, 1))
-
-
-def _select(number: int, parts: Sequence[Piece]) -> CelNode:
-    return CelSelect(number, _node(_bytes(parts, 1)), _text(parts, 2))
-
-
 def _call(number: int, parts: Sequence[Piece]) -> CelNode:
-    target = [_node(value) for field, value in parts if field == 1 and isinstance(value, bytes)]
-    return CelCall(number, _text(parts, 2), (*target, *_nodes(parts, 3)))
-
-
-def _list(number: int, parts: Sequence[Piece]) -> CelNode:
-    return CelLiteral(number, tuple(_nodes(parts, 1)))
+    return CelCall(number, _text(parts, 2), (*_nodes(parts, 1), *_nodes(parts, 3)))
 
 
 def _map(number: int, parts: Sequence[Piece]) -> CelNode:
@@ -131,7 +118,15 @@ def _loop(number: int, parts: Sequence[Piece]) -> CelNode:
     return CelLoop(number, names, over, _text(parts, 3), start, steps, result)
 
 
-_MAKERS = {3: _const, 4: _ident, 5: _select, 6: _call, 7: _list, 8: _map, 9: _loop}
+_MAKERS: Mapping[int, Callable[[int, Sequence[Piece]], CelNode]] = {
+    3: _const,
+    4: lambda number, parts: CelIdent(number, _text(parts, 1)),
+    5: lambda number, parts: CelSelect(number, _node(_bytes(parts, 1)), _text(parts, 2)),
+    6: _call,
+    7: lambda number, parts: CelLiteral(number, tuple(_nodes(parts, 1))),
+    8: _map,
+    9: _loop,
+}
 
 
 def _nodes(parts: Sequence[Piece], field: int) -> Iterator[CelNode]:

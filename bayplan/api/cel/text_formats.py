@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 
@@ -20,7 +21,7 @@ from ..text.name_faults import (
     subdomain_faults,
     value_faults,
 )
-from .device_expressions import Function
+from .device_expressions import Function, is_parsed
 
 URL, FORMAT, OPTIONAL = "@url", "@format", "@optional"
 Faults = tuple[str, ...]
@@ -64,10 +65,15 @@ def _url_faults(text: str) -> Faults:
     return ()
 
 
-def _parts(value: Any) -> GoUrl:
-    if not isinstance(value, dict) or URL not in value:
+def _tagged(value: Any, tag: str) -> Any:
+    """The content of a value of one of the types here."""
+    if not isinstance(value, dict) or tag not in value:
         raise TypeError("no such overload")
-    return parse_url(value[URL])
+    return value[tag]
+
+
+def _parts(value: Any) -> GoUrl:
+    return parse_url(_tagged(value, URL))
 
 
 def _as_prefix(check: Callable[[str], Faults]) -> Callable[[str], Faults]:
@@ -105,16 +111,12 @@ def _named(name: str) -> dict[str, list[Any]]:
 
 
 def _validate(form: Any, text: str) -> dict[str, list[Any]]:
-    if not isinstance(form, dict) or FORMAT not in form:
-        raise TypeError("no such overload")
-    faults = _FORMATS[form[FORMAT]](text)
+    faults = _FORMATS[_tagged(form, FORMAT)](text)
     return {OPTIONAL: [list(faults)] if faults else []}
 
 
 def _found(value: Any) -> list[Any]:
-    if OPTIONAL not in value:
-        raise TypeError("no such overload")
-    return list(value[OPTIONAL])
+    return list(_tagged(value, OPTIONAL))
 
 
 def _value(value: Any) -> Any:
@@ -128,7 +130,6 @@ IP, CIDR = "@ip", "@cidr"
 Address = IPv4Address | IPv6Address
 _BITS = re.compile(r"0|[1-9][0-9]{0,2}", re.ASCII)
 _BROADCAST = IPv4Address("255.255.255.255")
-_NO_OVERLOAD = "no such overload"
 
 
 def address_functions(cel: Any) -> list[Function]:
@@ -139,7 +140,7 @@ def address_functions(cel: Any) -> list[Function]:
         ("ip", dyn, [text], False, lambda given: {IP: str(parse_address(given))}),
         ("ip", dyn, [dyn], True, lambda cidr: {IP: str(_prefix(cidr)[0])}),
         ("ip.isCanonical", yes, [text], False, lambda given: str(parse_address(given)) == given),
-        ("isIP", yes, [text], False, lambda given: _is_parsed(parse_address, given)),
+        ("isIP", yes, [text], False, partial(is_parsed, parse_address)),
         ("family", number, [dyn], True, lambda ip: _address(ip).version),
         ("isUnspecified", yes, [dyn], True, lambda ip: _address(ip).is_unspecified),
         ("isLoopback", yes, [dyn], True, lambda ip: _address(ip).is_loopback),
@@ -147,7 +148,7 @@ def address_functions(cel: Any) -> list[Function]:
         ("isLinkLocalUnicast", yes, [dyn], True, lambda ip: _address(ip).is_link_local),
         ("isGlobalUnicast", yes, [dyn], True, lambda ip: _is_global(_address(ip))),
         ("cidr", dyn, [text], False, lambda given: _network(*parse_prefix(given))),
-        ("isCIDR", yes, [text], False, lambda given: _is_parsed(parse_prefix, given)),
+        ("isCIDR", yes, [text], False, partial(is_parsed, parse_prefix)),
         ("containsIP", yes, [dyn, dyn], True, _contains_address),
         ("containsCIDR", yes, [dyn, dyn], True, _contains_network),
         ("prefixLength", number, [dyn], True, lambda cidr: _prefix(cidr)[1]),
@@ -188,24 +189,12 @@ def parse_prefix(text: str) -> tuple[Address, int]:
     return found, int(bits)
 
 
-def _is_parsed(parse: Callable[[str], object], text: str) -> bool:
-    try:
-        parse(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _address(value: Any) -> Address:
-    if not isinstance(value, dict) or IP not in value:
-        raise TypeError(_NO_OVERLOAD)
-    return ip_address(value[IP])
+    return ip_address(_tagged(value, IP))
 
 
 def _prefix(value: Any) -> tuple[Address, int]:
-    if not isinstance(value, dict) or CIDR not in value:
-        raise TypeError(_NO_OVERLOAD)
-    address, _, bits = value[CIDR].partition("/")
+    address, _, bits = _tagged(value, CIDR).partition("/")
     return ip_address(address), int(bits)
 
 
@@ -218,10 +207,7 @@ def _masked(address: Address, bits: int) -> tuple[Address, int]:
 
 
 def _shown(value: Any) -> str:
-    for tag in (IP, CIDR):
-        if tag in value:
-            return str(value[tag])
-    raise TypeError(_NO_OVERLOAD)
+    return str(_tagged(value, IP if IP in value else CIDR))
 
 
 def _is_local_group(address: Address) -> bool:

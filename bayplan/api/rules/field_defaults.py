@@ -8,7 +8,8 @@ All functions modify the given tree, which has no zero values.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -77,16 +78,12 @@ def _pod(tree: Tree) -> None:
         spec["terminationGracePeriodSeconds"] = 1
 
 
-def _deployment(spec: Tree) -> None:
-    _default_rolling(spec, "strategy", maxUnavailable="25%", maxSurge="25%")
-    _default_template(spec)
-
-
 def _default_rolling(spec: Tree, field: str, **limits: Any) -> None:
     strategy = child(spec, field)
     fill(strategy, type="RollingUpdate")
     if strategy["type"] == "RollingUpdate":
         fill(child(strategy, "rollingUpdate"), **limits)
+    _default_template(spec)
 
 
 def _replication_controller(tree: Tree) -> None:
@@ -114,19 +111,8 @@ def _stateful_set(tree: Tree) -> None:
         fill(child(claim, "status"), phase="Pending")
 
 
-def _daemon_set(spec: Tree) -> None:
-    _default_rolling(spec, "updateStrategy", maxUnavailable=1, maxSurge=0)
-    _default_template(spec)
-
-
 def _job(tree: Tree) -> None:
-    _default_job(child(tree, "spec"))
-    labels = (tree["spec"]["template"].get("metadata") or {}).get("labels")
-    if labels:
-        fill(tree["metadata"], labels=dict(labels))
-
-
-def _default_job(spec: Tree) -> None:
+    spec = child(tree, "spec")
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
     fill(
@@ -139,6 +125,9 @@ def _default_job(spec: Tree) -> None:
         podReplacementPolicy="Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed",
     )
     _default_template(spec)
+    labels = (spec["template"].get("metadata") or {}).get("labels")
+    if labels:
+        fill(tree["metadata"], labels=dict(labels))
 
 
 def _service(tree: Tree) -> None:
@@ -232,15 +221,10 @@ def _network_policy(tree: Tree) -> None:
 
 def _taint_times(tree: Tree, now: str) -> None:
     """Set the time of the taints of devices."""
-    for taint in _taints(child(tree, "spec")):
+    spec = child(tree, "spec")
+    of_devices = [taint for one in spec.get("devices") or () for taint in one.get("taints") or ()]
+    for taint in (*filter(None, [spec.get("taint")]), *of_devices):
         fill(taint, timeAdded=now)
-
-
-def _taints(spec: Tree) -> Iterator[Tree]:
-    if spec.get("taint"):
-        yield spec["taint"]
-    for device in spec.get("devices") or ():
-        yield from device.get("taints") or ()
 
 
 def _within(default: Callable[[Tree], None], *path: str) -> Callable[[Tree], None]:
@@ -257,8 +241,12 @@ def _within(default: Callable[[Tree], None], *path: str) -> Callable[[Tree], Non
 _DEFAULTS: dict[str, Callable[[Tree], None]] = {
     f"clusterrolebindings.{RBAC}": set_groups,
     "cronjobs.batch": _within(_default_template, "spec", "jobTemplate", "spec"),
-    "daemonsets.apps": _within(_daemon_set, "spec"),
-    "deployments.apps": _within(_deployment, "spec"),
+    "daemonsets.apps": _within(
+        partial(_default_rolling, field="updateStrategy", maxUnavailable=1, maxSurge=0), "spec"
+    ),
+    "deployments.apps": _within(
+        partial(_default_rolling, field="strategy", maxUnavailable="25%", maxSurge="25%"), "spec"
+    ),
     "horizontalpodautoscalers.autoscaling": _autoscaler,
     "jobs.batch": _job,
     "limitranges": _limit_range,

@@ -31,7 +31,7 @@ from ..selectors import (
     Requirement,
     quote,
 )
-from ..taints import TAINT_EFFECTS, TOLERATION_OPERATORS, Taint, Toleration
+from ..taints import TAINT_EFFECTS, TOLERATION_OPERATORS, Taint
 from ..text.quantity import MAX_INT64, NANO, Quantity, parse_quantity
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -47,8 +47,12 @@ def spec_problems(spec: PodSpec, path: str = "spec") -> Iterator[Problem]:
     yield from _affinity_problems(spec.affinity, f"{path}.affinity")
     for i, constraint in enumerate(spec.topology_spread_constraints or ()):
         yield from _spread_problems(constraint, f"{path}.topologySpreadConstraints[{i}]")
-    for i, toleration in enumerate(spec.tolerations or ()):
-        yield from _toleration_problems(toleration, f"{path}.tolerations[{i}]")
+    for i, one in enumerate(spec.tolerations or ()):
+        where = f"{path}.tolerations[{i}]"
+        if one.operator not in TOLERATION_OPERATORS:
+            yield f"{where}.operator", _expected(TOLERATION_OPERATORS, one.operator)
+        if one.effect and one.effect not in TAINT_EFFECTS:
+            yield f"{where}.effect", _expected(TAINT_EFFECTS, one.effect)
 
 
 def container_status_problems(
@@ -60,17 +64,17 @@ def container_status_problems(
         yield from _resource_problems(status.resources, f"{path}[{i}].resources")
 
 
-def pod_level_status_problems(status: PodStatus, path: str = "status") -> Iterator[Problem]:
+def pod_level_status_problems(status: PodStatus) -> Iterator[Problem]:
     """Yield the faults of the pod-level allocation."""
-    yield from _resource_problems(status.resources, f"{path}.resources")
-    yield from quantity_problems(status.allocated_resources, f"{path}.allocatedResources")
+    yield from _resource_problems(status.resources, "status.resources")
+    yield from quantity_problems(status.allocated_resources, "status.allocatedResources")
 
 
-def taint_problems(taints: Iterable[Taint], path: str = "spec.taints") -> Iterator[Problem]:
+def taint_problems(taints: Iterable[Taint]) -> Iterator[Problem]:
     """Yield the faults of a node's taints."""
     for i, taint in enumerate(taints):
         if taint.effect not in TAINT_EFFECTS:
-            yield f"{path}[{i}].effect", _expected(TAINT_EFFECTS, taint.effect)
+            yield f"spec.taints[{i}].effect", _expected(TAINT_EFFECTS, taint.effect)
 
 
 def quantity_problems(quantities: Mapping[str, Quantity] | None, path: str) -> Iterator[Problem]:
@@ -179,13 +183,6 @@ def _spread_problems(constraint: TopologySpreadConstraint, path: str) -> Iterato
         if policy is not None and policy not in (HONOR, IGNORE):
             yield f"{path}.{name}", _expected((HONOR, IGNORE), policy)
     yield from label_selector_problems(constraint.label_selector, f"{path}.labelSelector")
-
-
-def _toleration_problems(toleration: Toleration, path: str) -> Iterator[Problem]:
-    if toleration.operator not in TOLERATION_OPERATORS:
-        yield f"{path}.operator", _expected(TOLERATION_OPERATORS, toleration.operator)
-    if toleration.effect and toleration.effect not in TAINT_EFFECTS:
-        yield f"{path}.effect", _expected(TAINT_EFFECTS, toleration.effect)
 
 
 def _expected(choices: tuple[str, ...], found: str) -> str:

@@ -252,12 +252,13 @@ def _read_tree(kind: Kind, tree: Any) -> object:
 def build_from_tree(kind: Kind, tree: Any) -> object:
     """Make an object from its parsed form; FieldError, with the path, if it cannot be read."""
     try:
-        return kind.build(_convert(kind, tree))
+        return kind.build(convert_tree(kind, tree))
     except msgspec.ValidationError as error:
         raise FieldError(*_explain(error, without_nulls(tree))) from None
 
 
-def _convert(kind: Kind, tree: Any) -> Any:
+def convert_tree(kind: Kind, tree: Any) -> Any:
+    """The wire form of a parsed object, in which nulls are absent values; raises ValidationError."""
     try:
         return msgspec.convert(tree, kind.wire)
     except msgspec.ValidationError:

@@ -27,11 +27,11 @@ def to_dict(obj: Pod | Node | KubeObject) -> dict[str, Any]:
         return head | _pod(obj)
     if isinstance(obj, Node):
         return head | _node(obj)
-    return head | _builtins(obj)
+    return head | plain_tree(obj)
 
 
 def _pod(pod: Pod) -> dict[str, Any]:
-    spec = _builtins(pod.spec)
+    spec = plain_tree(pod.spec)
     if pod.node_name:
         spec = {"nodeName": pod.node_name, **spec}
     for i, volume in enumerate(spec.get("volumes", ())):
@@ -48,10 +48,10 @@ def _pod(pod: Pod) -> dict[str, Any]:
             "deletionTimestamp": pod.deletion_timestamp,
             "labels": dict(pod.labels),
             "annotations": dict(pod.annotations),
-            "ownerReferences": [_builtins(owner) for owner in pod.owner_references],
+            "ownerReferences": [plain_tree(owner) for owner in pod.owner_references],
         }
     )
-    return {"metadata": metadata, "spec": spec, "status": _builtins(pod.status)}
+    return {"metadata": metadata, "spec": spec, "status": plain_tree(pod.status)}
 
 
 def _node(node: Node) -> dict[str, Any]:
@@ -65,13 +65,13 @@ def _node(node: Node) -> dict[str, Any]:
     }
     spec = {
         "unschedulable": node.unschedulable,
-        "taints": [_builtins(taint) for taint in node.taints],
+        "taints": [plain_tree(taint) for taint in node.taints],
     }
     status = {
         "capacity": _quantities(node.capacity),
         "allocatable": _quantities(node.allocatable),
-        "conditions": [_builtins(condition) for condition in node.conditions],
-        "images": [_builtins(image) for image in node.images],
+        "conditions": [plain_tree(condition) for condition in node.conditions],
+        "images": [plain_tree(image) for image in node.images],
         "declaredFeatures": list(node.declared_features),
     }
     return {
@@ -89,7 +89,7 @@ def _drop_empty(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
 
 
-def _builtins(value: Any) -> dict[str, Any]:
+def plain_tree(value: Any) -> dict[str, Any]:
     """Plain dicts and lists, recursively."""
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
     return plain

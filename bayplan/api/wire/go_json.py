@@ -21,7 +21,8 @@ def decode_json(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DecodeError("", f"expected JSON; got {_start_of(body)} ({error})") from error
+        shown = body[:40].decode("utf-8", "replace") + ("..." if len(body) > 40 else "")
+        raise DecodeError("", f'expected JSON; got "{shown}" ({error})') from error
 
 
 def find(tree: Any, name: str) -> Any:
@@ -88,8 +89,3 @@ def _kind(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return _KINDS.get(type(value), "a number" if isinstance(value, float) else "nothing")
-
-
-def _start_of(body: bytes, limit: int = 40) -> str:
-    text = body[:limit].decode("utf-8", "replace")
-    return f'"{text}..."' if len(body) > limit else f'"{text}"'

@@ -25,7 +25,7 @@ from ..rules.object_faults import (
     spec_problems,
     taint_problems,
 )
-from ..selectors import LabelSelector, Problem
+from ..selectors import Problem
 from ..storage import (
     CSIDriver,
     CSINode,
@@ -218,10 +218,8 @@ def _template_problems(template: PodTemplateSpec | None) -> Iterator[Problem]:
 
 
 def _claim_problems(claim: PersistentVolumeClaim, path: str) -> Iterator[Problem]:
-    requests = claim.spec.resources.requests if claim.spec.resources else None
-    yield from quantity_problems(requests, f"{path}.resources.requests")
-    selector: LabelSelector | None = claim.spec.selector
-    yield from label_selector_problems(selector, f"{path}.selector")
+    yield from quantity_problems(claim.requests, f"{path}.resources.requests")
+    yield from label_selector_problems(claim.spec.selector, f"{path}.selector")
 
 
 def _limit_problems(wire: LimitRange) -> Iterator[Problem]:

@@ -48,14 +48,10 @@ def decode_leniently(data: "bytes | msgspec.Raw", kind: Kind) -> LenientObject:
             faults.append(error)
             if not drop_field(tree, error.path):
                 break
-    if obj is not None and _is_unsafe(obj, faults):
+    is_pending = isinstance(obj, Pod) and not obj.node_name
+    if is_pending and any(fault.path.startswith("spec") for fault in faults):
         obj = None
     return LenientObject(obj, [str(fault) for fault in faults])
-
-
-def _is_unsafe(obj: Any, faults: list[FieldError]) -> bool:
-    is_pending = isinstance(obj, Pod) and not obj.node_name
-    return is_pending and any(fault.path.startswith("spec") for fault in faults)
 
 
 def drop_field(tree: Any, path: str) -> bool:

@@ -130,29 +130,25 @@ def allows(rule: Tree, question: AccessQuestion) -> bool:
     if not _has(rule.get("verbs"), question.verb):
         return False
     if not question.resource:
-        return any(_is_path(str(url), question.path) for url in rule.get("nonResourceURLs") or ())
-    names = rule.get("resourceNames") or ()
+        urls = map(str, rule.get("nonResourceURLs") or ())
+        return any(
+            url in ("*", question.path)
+            or (url.endswith("*") and question.path.startswith(url.rstrip("*")))
+            for url in urls
+        )
+    names, resources = rule.get("resourceNames") or (), rule.get("resources") or ()
     return (
         _has(rule.get("apiGroups"), question.group)
-        and _has_resource(rule.get("resources") or (), question)
+        and (
+            _has(resources, question.full_resource)
+            or (bool(question.subresource) and f"*/{question.subresource}" in resources)
+        )
         and (not names or question.name in names)
     )
 
 
 def _has(values: Iterable[str] | None, wanted: str) -> bool:
     return any(value in ("*", wanted) for value in values or ())
-
-
-def _has_resource(resources: Iterable[str], question: AccessQuestion) -> bool:
-    wanted, every = question.full_resource, f"*/{question.subresource}"
-    return any(
-        each in ("*", wanted) or (bool(question.subresource) and each == every)
-        for each in resources
-    )
-
-
-def _is_path(url: str, path: str) -> bool:
-    return url in ("*", path) or (url.endswith("*") and path.startswith(url.rstrip("*")))
 
 
 def _names(binding: Tree, user: ClusterUser, namespace: str) -> bool:

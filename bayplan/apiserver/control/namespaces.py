@@ -166,7 +166,13 @@ class DefinitionController:
             self._empty(name)
         if self._is_freed:
             self._is_freed = False
-            self._judge_again()
+            definitions = self._registry.definitions
+            for name in definitions.rejected():
+                record = self._store.get(DEFINITIONS, ("", name))
+                if record is not None:
+                    tree = record.decode()
+                    definitions.accept(tree, self._registry.now())
+                    self._registry.write(BY_STORAGE[DEFINITIONS], record, tree)
 
     def _empty(self, name: str) -> None:
         """Delete some objects of a definition; without any, let it go."""
@@ -183,12 +189,3 @@ class DefinitionController:
             self._registry.drop_finalizer(BY_STORAGE[DEFINITIONS], record, CLEANUP)
         elif len(objects) > BATCH:
             self._leaving[name] = None
-
-    def _judge_again(self) -> None:
-        definitions = self._registry.definitions
-        for name in definitions.rejected():
-            record = self._store.get(DEFINITIONS, ("", name))
-            if record is not None:
-                tree = record.decode()
-                definitions.accept(tree, self._registry.now())
-                self._registry.write(BY_STORAGE[DEFINITIONS], record, tree)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ...api.meta import KubeObject
+from ...api.meta import KubeObject, controller_of
 from ...api.pod import Pod
 from ...api.wire.encode import to_dict
 from ...api.wire.whole import carry_over
@@ -91,8 +91,11 @@ class Making:
             spec=template.spec,
         )
         tree: Tree = carry_over(whole, to_dict(made), to_dict(pod))
-        tree["metadata"] = to_dict(pod)["metadata"] | _other_metadata(whole)
-        _block_owner(tree["metadata"])
+        tree["metadata"] = metadata = to_dict(pod)["metadata"]
+        finalizers = (whole.get("metadata") or {}).get("finalizers")
+        if finalizers is not None:
+            metadata["finalizers"] = finalizers
+        _block_owner(metadata)
         tree["metadata"].setdefault("generateName", f"{owner.name}-")
         if isinstance(workload, StatefulSet):
             tree["spec"] = {**tree["spec"], "hostname": pod.name}
@@ -103,7 +106,7 @@ class Making:
         return tree
 
     def _replica_set(self, replica_set: ReplicaSet) -> Tree:
-        owner = next((o for o in replica_set.owner_references if o.controller), None)
+        owner = controller_of(replica_set.owner_references)
         place = ("Deployment", replica_set.namespace, owner.name if owner else "")
         deployment: Deployment | None = self._mirror.get(*place)
         if deployment is not None:
@@ -121,7 +124,7 @@ class Making:
     def _job(self, job: Job) -> Tree:
         """A job with all fields of the template of its CronJob."""
         tree = to_dict(job)
-        owner = next((o for o in job.owner_references if o.controller), None)
+        owner = controller_of(job.owner_references)
         if owner is not None and owner.kind == "CronJob":
             record = self._store.get("cronjobs.batch", (job.namespace, owner.name))
             whole = record.decode()["spec"]["jobTemplate"] if record is not None else {}
@@ -129,12 +132,6 @@ class Making:
         tree.pop("status", None)
         _block_owner(tree["metadata"])
         return tree
-
-
-def _other_metadata(template: Tree) -> Tree:
-    """The template's metadata besides labels and annotations."""
-    metadata = template.get("metadata") or {}
-    return {key: metadata[key] for key in ("finalizers",) if key in metadata}
 
 
 def _block_owner(metadata: Tree) -> None:

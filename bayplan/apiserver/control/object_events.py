@@ -10,18 +10,14 @@ from collections import OrderedDict, deque
 from datetime import datetime
 from typing import Any
 
-from ...api.pod import Pod
-from ...api.pod_groups import PodGroup
 from ...clock import Clock, Timers
 from ...framework.handle import PodEvent
 from ..registry.object_registry import ObjectRegistry
-from ..registry.resource_table import BY_STORAGE
 from ..registry.status_errors import StatusError
 from ..store import RecordChange, Store
-from .recorder import EventNames
+from .recorder import EVENTS, EventNames, reference_to
 
 Tree = dict[str, Any]
-EVENTS = BY_STORAGE["events"]
 MAX_KEPT = 4096
 TTL_S = 3600.0
 SWEEP_EVERY_S = 60.0
@@ -73,7 +69,7 @@ class EventWriter:
         name = self._names.make(pod.name)
         tree: Tree = {
             "metadata": {"name": name, "namespace": namespace},
-            "involvedObject": _reference(pod),
+            "involvedObject": reference_to(pod),
             "reason": event.reason,
             "message": event.note[:1024],
             "source": {},
@@ -86,7 +82,7 @@ class EventWriter:
             "reportingInstance": f"{reporter}-bayplan",
         }
         if event.related is not None:
-            tree["related"] = _reference(event.related)
+            tree["related"] = reference_to(event.related)
         try:
             self._registry.create_own(EVENTS, namespace, tree)
         except StatusError:
@@ -111,14 +107,3 @@ class EventWriter:
 def _micro_time(moment: datetime) -> str:
     """A time in UTC, in Kubernetes' format with microseconds."""
     return f"{moment.isoformat(timespec='microseconds')[:26]}Z"
-
-
-def _reference(obj: Pod | PodGroup) -> Tree:
-    return {
-        "kind": obj.kind,
-        "namespace": obj.namespace,
-        "name": obj.name,
-        "uid": obj.uid,
-        "apiVersion": obj.api_version,
-        "resourceVersion": obj.resource_version,
-    }

@@ -137,14 +137,7 @@ class ObjectRecorder:
                 "name": self._names.make(about.name),
                 "namespace": about.namespace or "default",
             },
-            "involvedObject": {
-                "kind": about.kind,
-                "namespace": about.namespace,
-                "name": about.name,
-                "uid": about.name if about.kind == "Node" else about.uid,  # as kubelets do
-                "apiVersion": about.api_version,
-                "resourceVersion": about.resource_version,
-            },
+            "involvedObject": reference_to(about),
             "reason": reason,
             "message": message,
             "source": source,
@@ -170,6 +163,18 @@ class ObjectRecorder:
         }
         self._registry.write(EVENTS, record, tree)
         return True
+
+
+def reference_to(obj: ClusterObject) -> Tree:
+    """The object that an event is about."""
+    return {
+        "kind": obj.kind,
+        "namespace": obj.namespace,
+        "name": obj.name,
+        "uid": obj.name if obj.kind == "Node" else obj.uid,  # as kubelets do
+        "apiVersion": obj.api_version,
+        "resourceVersion": obj.resource_version,
+    }
 
 
 def _is_combined(history: _EventHistory, reason: str, message: str, now_s: float) -> bool:

@@ -103,7 +103,11 @@ class StatusController:
         if status != (tree.get("status") or {}) or revision:
             self._registry.write(resource, record, {**tree, "status": status})
         if isinstance(workload, Job):
-            self._tell_end(workload, tree.get("status") or {}, status)
+            for type_, reason, message in workload_status.job_events(
+                tree.get("status") or {}, status
+            ):
+                what, reporter = (type_, reason), Reporter("job-controller")
+                self._cluster.tell(workload, reporter, what, message)
             self._remove_in_time(workload, workload_status.job_removal(tree, status))
 
     def _look_again(
@@ -121,11 +125,6 @@ class StatusController:
 
         clock, timers = self._time
         timers.after(max((moment - clock.now()).total_seconds(), 0) + margin_s, look)
-
-    def _tell_end(self, job: Job, old: Tree, new: Tree) -> None:
-        reporter = Reporter("job-controller")
-        for type_, reason, message in workload_status.job_events(old, new):
-            self._cluster.tell(job, reporter, (type_, reason), message)
 
     def _remove_in_time(self, job: Job, moment: datetime | None) -> None:
         """Delete a finished job when its time to live is over."""

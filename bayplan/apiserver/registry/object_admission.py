@@ -16,8 +16,9 @@ from ...api.pod_spec import PodSpec
 from ...api.pod_status import EMPTY_STATUS
 from ...api.rules.field_causes import Cause
 from ...api.storage import PersistentVolumeClaim
+from ...api.wire.decode import convert_tree
+from ...api.wire.encode import plain_tree
 from ...api.wire.kinds import KINDS, FieldError, Kind
-from ...api.wire.nulls import without_nulls
 from ...api.wire.pod_text import assemble_pod
 from ...api.wire.whole import carry_over
 from ...api.workloads import Namespace
@@ -96,7 +97,7 @@ class Admitting:
             self._check(resource, admitted)
         if admitted is obj:
             return tree
-        carried = carry_over(tree, _plain(obj), _plain(admitted))
+        carried = carry_over(tree, plain_tree(obj), plain_tree(admitted))
         return {**tree, **carried}
 
     def check(self, resource: ApiResource, tree: Tree, old: Tree | None = None) -> None:
@@ -148,16 +149,10 @@ class Admitting:
 
 def _carry_spec(known: CheckedSpec, admitted: PodSpec) -> Tree:
     """The tree of a spec that admission changed."""
-    old, new, tree = _plain(known.spec), _plain(admitted), dict(known.tree)
+    old, new, tree = plain_tree(known.spec), plain_tree(admitted), dict(known.tree)
     for name in new:
         if old.get(name) != new[name]:
             tree[name] = carry_over(tree.get(name), old.get(name), new[name])
-    return tree
-
-
-def _plain(obj: Any) -> Tree:
-    """The object as a tree of dicts and lists."""
-    tree: Tree = msgspec.json.decode(msgspec.json.encode(obj))
     return tree
 
 
@@ -175,11 +170,7 @@ def decode(resource: ApiResource, kind: Kind, tree: Tree) -> Any:
     """The object as our type; raises StatusError if it is invalid."""
     name = str(tree["metadata"].get("name") or "")
     try:
-        try:
-            wire = msgspec.convert(tree, kind.wire)
-        except msgspec.ValidationError:
-            wire = msgspec.convert(without_nulls(tree), kind.wire)
-        return kind.build(wire)
+        return kind.build(convert_tree(kind, tree))
     except FieldError as error:
         cause = Cause("FieldValueInvalid", f"Invalid value: {error.fault}", error.path)
     except msgspec.ValidationError as error:

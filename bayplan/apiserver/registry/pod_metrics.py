@@ -13,7 +13,8 @@ import msgspec
 
 from ...api.node import Node
 from ...api.pod import Pod
-from ...api.text.quantity import NANO, NANO_PER_MILLI, parse_quantity
+from ...api.resources import parse_amounts
+from ...api.text.quantity import NANO, NANO_PER_MILLI
 from ..store import Record
 from .object_registry import ObjectRegistry
 from .resource_table import ApiResource
@@ -54,10 +55,11 @@ class RequestedUsage:
     def _of_pod(self, pod: Pod) -> Record:
         record = self._registry.store.get("pods", (pod.namespace, pod.name))
         spec = record.decode()["spec"] if record is not None else {}
-        containers = [
-            {"name": container.get("name"), "usage": _container_usage(container)}
-            for container in spec.get("containers") or ()
-        ]
+        containers = []
+        for container in spec.get("containers") or ():
+            wanted = parse_amounts((container.get("resources") or {}).get("requests"))
+            cpu, memory = wanted.get("cpu", 0) // NANO_PER_MILLI, wanted.get("memory", 0) // NANO
+            containers.append({"name": container.get("name"), "usage": _usage(cpu, memory)})
         return self._record((pod.namespace, pod.name), pod.labels, {"containers": containers})
 
     def _record(
@@ -79,12 +81,6 @@ def _runs(pod: Pod) -> bool:
 
 def _chosen(objects: Iterable[Any], name: str) -> list[Any]:
     return [obj for obj in objects if not name or obj.name == name]
-
-
-def _container_usage(container: Mapping[str, Any]) -> Tree:
-    wanted = (container.get("resources") or {}).get("requests") or {}
-    milli_cpu = parse_quantity(wanted.get("cpu") or "0") // NANO_PER_MILLI
-    return _usage(milli_cpu, parse_quantity(wanted.get("memory") or "0") // NANO)
 
 
 def _usage(milli_cpu: int, memory: int) -> Tree:

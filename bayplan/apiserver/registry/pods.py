@@ -172,6 +172,7 @@ def grace_of(tree: Mapping[str, Any], asked: int | None) -> int:
 
 
 _KINDS = ("containers", "initContainers")
+_SIZE = ("resources", "resizePolicy")
 _RESIZED = ("cpu", "memory")
 
 
@@ -187,16 +188,10 @@ def resized(tree: Tree, old: Mapping[str, Any]) -> Tree:
         if [c.get("name") for c in ours] != [c.get("name") for c in theirs]:
             spec[kind] = theirs
         elif ours:
-            spec[kind] = [_with_size(c, new) for c, new in zip(ours, theirs, strict=True)]
+            sizes = ({key: new[key] for key in _SIZE if key in new} for new in theirs)
+            bare = ({k: v for k, v in one.items() if k not in _SIZE} for one in ours)
+            spec[kind] = [{**one, **size} for one, size in zip(bare, sizes, strict=True)]
     return {**old, "spec": spec, "status": _reported(old)}
-
-
-def _with_size(container: Tree, new: Mapping[str, Any]) -> Tree:
-    size = {key: new[key] for key in ("resources", "resizePolicy") if key in new}
-    return {
-        **{k: v for k, v in container.items() if k not in ("resources", "resizePolicy")},
-        **size,
-    }
 
 
 def _reported(pod: Mapping[str, Any]) -> Tree:

@@ -24,14 +24,7 @@ if TYPE_CHECKING:
     from .custom.versions import CustomVersion
 
 STORED_VERBS = (
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
+    *("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"),
 )
 
 
@@ -198,9 +191,6 @@ def field_text(path: str, value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-Reader = Callable[[Mapping[str, Any]], str]
-
-
 def _reader(paths: Iterable[str]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
     """Reads the values at the paths. Those in the same object are read together."""
     runs: list[tuple[str, list[str]]] = []
@@ -223,16 +213,12 @@ def _reader(paths: Iterable[str]) -> Callable[[Mapping[str, Any]], tuple[Any, ..
     return read
 
 
-def _event_source(tree: Mapping[str, Any]) -> str:
-    source = (tree.get("source") or {}).get("component") or tree.get("reportingComponent")
-    return str(source or "")
-
-
-def _successes(tree: Mapping[str, Any]) -> str:
-    return str((tree.get("status") or {}).get("succeeded") or 0)
-
-
-_SPECIAL: Mapping[str, Reader] = {"source": _event_source, "status.successful": _successes}
+_SPECIAL: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "source": lambda event: str(
+        (event.get("source") or {}).get("component") or event.get("reportingComponent") or ""
+    ),
+    "status.successful": lambda job: str((job.get("status") or {}).get("succeeded") or 0),
+}
 _EMPTY = {"spec.unschedulable": "false", "spec.hostNetwork": "false", "status.replicas": "0"}
 _READERS = {
     storage: _reader(resource.fields) for storage, resource in BY_STORAGE.items() if resource.fields
@@ -279,14 +265,10 @@ class ResourceCatalog:
         """The resource at a path."""
         return self._by_path.get((group, version, plural))
 
-    def of_head(self, api_version: str, kind: str) -> ApiResource | None:
-        """The resource of a manifest."""
-        return self._by_head.get((api_version, kind))
-
     def of_manifest(self, tree: Mapping[str, Any]) -> ApiResource:
         """The resource of a manifest that can be stored; raises InputError without one."""
         api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
-        resource = self.of_head(api_version, kind)
+        resource = self._by_head.get((api_version, kind))
         if resource is None or "create" not in resource.verbs or resource.is_review:
             raise InputError(f'no matches for kind "{kind}" in version "{api_version}"')
         return resource

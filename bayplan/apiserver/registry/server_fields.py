@@ -52,11 +52,6 @@ def bare(tree: Tree) -> Tree:
     return stored
 
 
-def random_suffix() -> str:
-    """Five random letters."""
-    return "".join(random.choices(ALPHABET, k=SUFFIX_LENGTH))
-
-
 def random_uid() -> str:
     """A random UUID (version 4)."""
     digits = f"{_RANDOM.getrandbits(128) & _NO_VERSION | _VERSION_4:032x}"
@@ -69,7 +64,8 @@ def begin(resource: ApiResource, tree: Tree, namespace: str, now: str) -> None:
     for name in _NOT_ON_CREATION.intersection(metadata):
         del metadata[name]
     if not metadata.get("name") and metadata.get("generateName"):
-        metadata["name"] = str(metadata["generateName"])[:MAX_PREFIX] + random_suffix()
+        suffix = "".join(random.choices(ALPHABET, k=SUFFIX_LENGTH))
+        metadata["name"] = str(metadata["generateName"])[:MAX_PREFIX] + suffix
     if resource.is_namespaced:
         metadata["namespace"] = namespace
     else:
@@ -207,7 +203,9 @@ def allocate(tree: Tree, others: Iterable[Mapping[str, Any]]) -> None:
     seed = int.from_bytes(blake2b(tree["metadata"]["uid"].encode(), digest_size=8).digest())
     if not spec.get("clusterIP"):
         taken = {other.get("clusterIP") for other in specs}
-        spec["clusterIP"] = next(ip for ip in _addresses(seed) if ip not in taken)
+        numbers = ((seed + i) % (2**16 - 2) + 1 for i in range(2**16))
+        addresses = (f"{NETWORK}.{number >> 8}.{number & 255}" for number in numbers)
+        spec["clusterIP"] = next(ip for ip in addresses if ip not in taken)
     spec["clusterIPs"] = [spec["clusterIP"]]
     if spec.get("type") in ("NodePort", "LoadBalancer"):
         used = {port.get("nodePort") for other in specs for port in other.get("ports") or ()}
@@ -238,12 +236,6 @@ def keep_allocated(tree: Tree, old: Mapping[str, Any]) -> None:
 
 def _port_key(port: Mapping[str, Any]) -> tuple[Any, str]:
     return port.get("port"), str(port.get("protocol") or "TCP")
-
-
-def _addresses(seed: int) -> Iterator[str]:
-    for i in range(2**16):
-        number = (seed + i) % (2**16 - 2) + 1
-        yield f"{NETWORK}.{number >> 8}.{number & 255}"
 
 
 def _ports(seed: int) -> Iterator[int]:

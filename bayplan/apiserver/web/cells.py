@@ -200,10 +200,6 @@ def job_duration(tree: Tree, now: datetime) -> str:
     return since(began, datetime.fromisoformat(end) if end else now) if began else ""
 
 
-def cron_job_suspended(tree: Tree, now: datetime) -> str:
-    return "True" if at(tree, "spec", "suspend") else "False"
-
-
 def cron_job_last(tree: Tree, now: datetime) -> str:
     last = at(tree, "status", "lastScheduleTime")
     return since(last, now) if last else NONE
@@ -269,10 +265,6 @@ def if_bound(cell: Cell) -> Cell:
     return lambda tree, now: cell(tree, now) if at(tree, "spec", "volumeName") else ""
 
 
-def claim_capacity(tree: Tree, now: datetime) -> str:
-    return str(at(tree, "status", "capacity", "storage") or "")
-
-
 def volume_claim(tree: Tree, now: datetime) -> str:
     kept_for = at(tree, "spec", "claimRef")
     return f"{kept_for.get('namespace')}/{kept_for.get('name')}" if kept_for else ""
@@ -321,10 +313,6 @@ def ingress_hosts(tree: Tree, now: datetime) -> str:
 def ingress_addresses(tree: Tree, now: datetime) -> str:
     found = at(tree, "status", "loadBalancer", "ingress") or ()
     return ",".join(str(one.get("ip") or one.get("hostname")) for one in found)
-
-
-def ingress_ports(tree: Tree, now: datetime) -> str:
-    return "80, 443" if at(tree, "spec", "tls") else "80"
 
 
 def ip_parent(tree: Tree, now: datetime) -> str:
@@ -378,10 +366,6 @@ def config_map_size(tree: Tree, now: datetime) -> int:
     return len(tree.get("data") or ()) + len(tree.get("binaryData") or ())
 
 
-def secret_size(tree: Tree, now: datetime) -> int:
-    return len(tree.get("data") or ())
-
-
 def event_first_seen(tree: Tree, now: datetime) -> str:
     return since(tree.get("firstTimestamp") or tree.get("eventTime"), now)
 
@@ -394,10 +378,6 @@ def event_last_seen(tree: Tree, now: datetime) -> str:
 def event_object(tree: Tree, now: datetime) -> str:
     about = tree.get("involvedObject") or {}
     return f"{str(about.get('kind') or '').lower()}/{about.get('name')}"
-
-
-def event_message(tree: Tree, now: datetime) -> str:
-    return str(tree.get("message") or "").strip()
 
 
 def event_source(tree: Tree, now: datetime) -> str:

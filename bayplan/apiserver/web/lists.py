@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ...api.rules.field_causes import forbidden_field
 from ...clock import Clock
 from ..registry.query_selectors import make_matcher
 from ..registry.resource_table import ApiResource
-from ..registry.status_errors import StatusError, bad_request, gone, invalid
+from ..registry.status_errors import StatusError, bad_request, gone
 from ..store import Record, Store
 from .requests import Options, is_number
 
@@ -110,13 +109,6 @@ def too_large(asked: int, current: int) -> StatusError:
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     message = f"Too large resource version: {asked}, current: {current}"
     return StatusError(504, "Timeout", message, {"causes": [cause]}, retry_after_s=1)
-
-
-def check_initial_events(resource: ApiResource, options: Options) -> None:
-    """Reject sendInitialEvents without resourceVersionMatch."""
-    if options.sends_initial and options.version_match != "NotOlderThan":
-        problem = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        raise invalid(resource, "", [forbidden_field("resourceVersionMatch", problem)])
 
 
 def _make_token(key: str, version: int) -> str:

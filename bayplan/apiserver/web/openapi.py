@@ -97,10 +97,11 @@ RETURNED_MIME = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 def encode_v2(document: Tree) -> bytes:
     """The document in the wire format of protocol buffers."""
     info = _text(1, document["info"]["title"]) + _text(2, document["info"]["version"])
-    paths = b"".join(
-        _message(2, _text(1, path) + _message(2, _path_item(item)))
-        for path, item in document["paths"].items()
-    )
+    numbers = {"put": 3, "post": 4, "patch": 8}
+    paths = b""
+    for path, item in document["paths"].items():
+        verbs = (_message(numbers[verb], _operation(one)) for verb, one in item.items())
+        paths += _message(2, _text(1, path) + _message(2, b"".join(verbs)))
     definitions = b"".join(
         _message(1, _text(1, name) + _message(2, _schema(schema)))
         for name, schema in document["definitions"].items()
@@ -133,11 +134,6 @@ def _schema(schema: Tree) -> bytes:
         out.append(_message(25, properties))
     out.append(_extensions(31, schema))
     return b"".join(out)
-
-
-def _path_item(item: Tree) -> bytes:
-    numbers = {"put": 3, "post": 4, "patch": 8}
-    return b"".join(_message(numbers[name], _operation(value)) for name, value in item.items())
 
 
 def _operation(operation: Tree) -> bytes:

@@ -41,6 +41,29 @@ _ROLE_BINDING = (
     ("*Groups", cells.subjects("Group")),
     ("*ServiceAccounts", cells.subjects("ServiceAccount")),
 )
+
+
+def _path_cell(column: str) -> Cell:
+    form, otherwise = column[0], column.partition(" or ")[2]
+    text = column.partition(" or ")[0].lstrip("+?#")
+    if "[" in text:
+        find = parse_json_path(text).find
+        if form == "#":
+            return lambda tree, now: len(find(tree))
+        return lambda tree, now: ",".join(map(str, find(tree))) or otherwise
+    steps = text[1:].split(".")
+    if form == "+":
+        return lambda tree, now: int(cells.at(tree, *steps) or 0)
+    if form == "?":
+        return lambda tree, now: bool(cells.at(tree, *steps))
+
+    def cell(tree: Tree, now: datetime) -> str:
+        value = cells.at(tree, *steps)
+        return otherwise if value is None else str(value) or otherwise
+
+    return cell
+
+
 COLUMNS: Mapping[str, Sequence[Column]] = {
     "apiservices.apiregistration.k8s.io": (
         "Service .spec.service.name or Local",
@@ -70,7 +93,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
     "cronjobs.batch": (
         "Schedule .spec.schedule",
         "Timezone .spec.timeZone or <none>",
-        ("Suspend", cells.cron_job_suspended),
+        ("Suspend", lambda tree, now: str(bool(cells.at(tree, "spec", "suspend")))),
         "Active #.status.active[*]",
         ("Last_Schedule", cells.cron_job_last),
         "Age",
@@ -120,7 +143,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         "Type .type",
         "Reason .reason",
         ("Object", cells.event_object),
-        ("Message", cells.event_message),
+        ("Message", lambda tree, now: str(tree.get("message") or "").strip()),
         "*Subobject .involvedObject.fieldPath",
         ("*Source", cells.event_source),
         ("*First_Seen", cells.event_first_seen),
@@ -151,7 +174,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         "Class .spec.ingressClassName or <none>",
         ("Hosts", cells.ingress_hosts),
         ("Address", cells.ingress_addresses),
-        ("Ports", cells.ingress_ports),
+        ("Ports", lambda tree, now: "80, 443" if cells.at(tree, "spec", "tls") else "80"),
         "Age",
     ),
     "ipaddresses.networking.k8s.io": (("ParentRef", cells.ip_parent),),
@@ -189,7 +212,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
     "persistentvolumeclaims": (
         ("Status", cells.phase),
         "Volume .spec.volumeName",
-        ("Capacity", cells.if_bound(cells.claim_capacity)),
+        ("Capacity", cells.if_bound(_path_cell(".status.capacity.storage"))),
         ("Access_Modes", cells.if_bound(cells.access_modes("status"))),
         "StorageClass .spec.storageClassName",
         "VolumeAttributesClass .spec.volumeAttributesClassName or <unset>",
@@ -261,7 +284,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
     "rolebindings.rbac.authorization.k8s.io": _ROLE_BINDING,
     "roles.rbac.authorization.k8s.io": _CREATED,
     "runtimeclasses.node.k8s.io": ("Handler .handler", "Age"),
-    "secrets": ("Type .type", ("Data", cells.secret_size), "Age"),
+    "secrets": ("Type .type", "Data #.data[*]", "Age"),
     "servicecidrs.networking.k8s.io": ("CIDRs .spec.cidrs[*]", "Age"),
     "services": (
         "Type .spec.type or ClusterIP",
@@ -337,27 +360,6 @@ def _named(column: Column) -> tuple[str, Cell]:
         return column[0].replace("_", " "), column[1]
     heading, _, rest = column.partition(" ")
     return heading.replace("_", " "), _path_cell(rest) if rest else cells.age
-
-
-def _path_cell(column: str) -> Cell:
-    form, otherwise = column[0], column.partition(" or ")[2]
-    text = column.partition(" or ")[0].lstrip("+?#")
-    if "[" in text:
-        find = parse_json_path(text).find
-        if form == "#":
-            return lambda tree, now: len(find(tree))
-        return lambda tree, now: ",".join(map(str, find(tree))) or otherwise
-    steps = text[1:].split(".")
-    if form == "+":
-        return lambda tree, now: int(cells.at(tree, *steps) or 0)
-    if form == "?":
-        return lambda tree, now: bool(cells.at(tree, *steps))
-
-    def cell(tree: Tree, now: datetime) -> str:
-        value = cells.at(tree, *steps)
-        return otherwise if value is None else str(value) or otherwise
-
-    return cell
 
 
 def custom_columns(version: CustomVersion) -> PrinterColumns:

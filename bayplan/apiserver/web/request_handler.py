@@ -28,7 +28,6 @@ from ..registry.status_errors import (
     no_such_path,
     too_large,
 )
-from ..store.journal import StorageError
 from .discovery_documents import answer_discovery
 from .http_requests import MAX_BODY, MalformedRequestError, WholeRequest
 from .http_server import HttpResponse, ServedConnection
@@ -96,7 +95,11 @@ class Api:
         elif answer is HEALTHY:
             connection.respond(answer)
         else:
-            self._store.when_safe(lambda failure: connection.respond(_unless(failure, answer)))
+            self._store.when_safe(
+                lambda failure: connection.respond(
+                    answer if failure is None else respond_error(internal(str(failure)))
+                )
+            )
 
     def admit(self, request: WholeRequest) -> HttpResponse | None:
         """The refusal of a request whose body has not arrived: its sender comes first."""
@@ -226,11 +229,6 @@ def _serves(target: Target) -> bool:
     if is_of_all and target.verb in ("create", "deletecollection"):
         return False
     return target.verb in target.resource.verbs
-
-
-def _unless(failure: StorageError | None, response: HttpResponse) -> HttpResponse:
-    """The response, or the reason why its result is not durable."""
-    return response if failure is None else respond_error(internal(str(failure)))
 
 
 class RequestAccess:

@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 
+from ...api.rules.field_causes import forbidden_field
 from ..registry.query_selectors import make_matcher
-from ..registry.status_errors import bad_request, gone, too_many_requests
+from ..registry.status_errors import bad_request, gone, invalid, too_many_requests
 from ..store import Store, TooOldError, Watcher
 from ..store.records import WatchEvent
 from .http_server import ServedConnection
-from .lists import check_initial_events
 from .requests import PARTIAL, TABLE, Options, is_number
 from .responses import JSON_HEADERS, View
 from .targets import Target
@@ -43,7 +43,10 @@ class Watches:
 
     def open(self, target: Target, options: Options, view: View) -> ServedWatch:
         """A watch to begin; raises StatusError."""
-        check_initial_events(target.resource, options)
+        if options.sends_initial and options.version_match != "NotOlderThan":
+            problem = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            cause = forbidden_field("resourceVersionMatch", problem)
+            raise invalid(target.resource, "", [cause])
         matches = make_matcher(target.resource, options.labels, options.fields)
         since = self._since(options)
         if self._open >= MAX_WATCHES:

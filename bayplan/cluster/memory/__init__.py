@@ -27,7 +27,7 @@ from .admission_groups import admit_groups
 from .budget_controller import DisruptionController
 from .controllers import Controllers
 from .cron_job_controller import CronJobController
-from .kubelets import Kubelets, stage_problem
+from .kubelets import Kubelets
 from .object_store import MemoryCluster
 from .pod_index import is_there
 from .protection import Protection
@@ -67,5 +67,4 @@ __all__ = [
     "stays_with_node",
     "successor_of",
     "provisioning_problems",
-    "stage_problem",
 ]

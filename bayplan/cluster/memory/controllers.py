@@ -84,7 +84,9 @@ class Controllers(WorkloadPods):
         self._abandoned: list[OwnerKey] = []
         self._changes = rollouts.WorkloadChanges(takes_all=self._is_live)
         self._is_ready = is_ready if live else is_healthy
-        self._available = Availability(self._is_ready, self._note_available, time)
+        self._available = Availability(
+            self._is_ready, lambda key: self._note(key, key in self._changes), time
+        )
         self._job_backoffs = JobBackoffs(time, lambda key: self._note(key, False))
         self._changed_nodes: set[str] = set()
         self._new_nodes = set[str]() if live else {node.name for node in cluster.list("Node")}
@@ -254,9 +256,6 @@ class Controllers(WorkloadPods):
     def _note(self, key: OwnerKey | None, has_changed: bool) -> None:
         if key is not None:
             self._noted[key] = has_changed or self._noted.get(key, False)
-
-    def _note_available(self, key: OwnerKey) -> None:
-        self._note(key, key in self._changes)
 
     def retry_refused(self, namespace: str) -> None:
         """Try refused pods again: there may be room in a quota."""

@@ -83,15 +83,13 @@ def misplaced(
     spec, found = make_spec(template.spec), list[Pod]()
     for pod in pods:
         node = find("Node", "", target_node(pod))
-        if node is None or not _may_stay(node, spec, template.node_name):
+        if (
+            node is None
+            or not _is_picked(node, spec, template.node_name)
+            or find_untolerated(node.taints, spec.tolerations or (), (NO_EXECUTE,)) is not None
+        ):
             found.append(pod)
     return found
-
-
-def _may_stay(node: Node, spec: PodSpec, node_name: str) -> bool:
-    taints = tuple(taint for taint in node.taints if taint.effect == NO_EXECUTE)
-    tolerations = spec.tolerations or ()
-    return _is_picked(node, spec, node_name) and find_untolerated(taints, tolerations) is None
 
 
 def _is_picked(node: Node, spec: PodSpec, node_name: str) -> bool:

@@ -39,8 +39,10 @@ def plan_job(job: Job, pods: OwnedPods) -> JobPlan:
         or pods.failed > (DEFAULT_BACKOFF_LIMIT if limit is None else limit)
     ):
         return JobPlan(excess=running)
-    completions = _completions(job)
-    if completions is None:
+    completions = job.spec.completions
+    if completions is None and job.spec.parallelism is None:
+        completions = 1
+    if completions is None:  # a work queue, which one success completes
         wanted = running if pods.succeeded else job.parallelism
         return JobPlan(max(wanted - running, 0), excess=max(running - wanted, 0))
     done = len(pods.done_indexes - {-1}) if job.is_indexed else pods.succeeded
@@ -87,13 +89,6 @@ def name_prefix(job_name: str, index: int) -> str:
     """The prefix of the name of the pod with that index; the index is never truncated."""
     ending = f"-{index}-"
     return job_name[: MAX_PREFIX - len(ending)] + ending
-
-
-def _completions(job: Job) -> int | None:
-    """The number of required successes; None if one success completes a work-queue job."""
-    if job.spec.completions is None and job.spec.parallelism is None:
-        return 1
-    return job.spec.completions
 
 
 FIRST_S, MAX_S = 10.0, 600.0

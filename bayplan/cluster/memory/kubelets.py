@@ -6,14 +6,14 @@ Without them a pod runs and is ready as soon as it is bound, for ever.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
 
 from ...api.pod import Pod, PodCondition, PodStatus
-from ...api.pod_stages import PodStages, StageRule, annotation_faults
+from ...api.pod_stages import StageRule
 from ...clock import Clock
 from ..objects import Later, WatchHandler, pod_life
 from .object_store import MemoryCluster
@@ -23,11 +23,6 @@ MAX_RESTARTS = 7
 """Of containers that crash, unless the run has an end: by then the back-off is at its maximum."""
 UNREADY = PodCondition(type="Ready", status="False", reason="ContainersNotReady")
 READY = PodCondition(type="Ready", status="True")
-
-
-def stage_problem(annotations: Mapping[str, str]) -> tuple[str, str] | None:
-    """The first wrong annotation about stages, with its fault; None when all are right."""
-    return next(annotation_faults(annotations), None) if annotations else None
 
 
 class Kubelets(StageSink, WatchHandler):
@@ -74,9 +69,9 @@ class Kubelets(StageSink, WatchHandler):
     def _first_status(self, pod: Pod, running: PodStatus) -> PodStatus:
         """The status of a pod that is being bound."""
         stages = self._player.of(pod)
-        if stages is None or not _begins_unready(stages):
+        waits = stages is not None and (stages.start_delay_s or stages.image_pull_s)
+        if stages is None or not (waits or stages.ready_after_s):
             return running
-        waits = stages.start_delay_s or stages.image_pull_s
         return _in_phase("Pending" if waits else "Running", running, UNREADY)
 
     def _elapsed_s(self, pod: Pod) -> float:
@@ -112,10 +107,6 @@ class Kubelets(StageSink, WatchHandler):
 
     def _write(self, pod: Pod, status: PodStatus) -> None:
         self._cluster.update(pod.with_status(status))
-
-
-def _begins_unready(stages: PodStages) -> bool:
-    return bool(stages.start_delay_s or stages.image_pull_s or stages.ready_after_s)
 
 
 def _in_phase(phase: str, status: PodStatus, condition: PodCondition) -> PodStatus:

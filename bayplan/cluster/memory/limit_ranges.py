@@ -110,8 +110,7 @@ def pod_violation(spec: PodSpec, ranges: Sequence[LimitRange]) -> str:
 
 def claim_violation(claim: PersistentVolumeClaim, ranges: Sequence[LimitRange]) -> str:
     """The same for a claim."""
-    resources = claim.spec.resources
-    requests = _amounts(resources.requests if resources is not None else None)
+    requests = _amounts(claim.requests)
     for each in ranges:
         faults: list[str] = []
         for item in each.items:

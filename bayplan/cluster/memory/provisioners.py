@@ -61,24 +61,21 @@ class Provisioning(msgspec.Struct, frozen=True):
         """These settings, overridden by the class's annotations."""
         notes, said = storage_class.annotations, self
         if DELAY in notes:
-            said = replace_settings(said, delay_s=parse_duration(notes[DELAY]) or 0.0)
+            said = replace(said, delay_s=parse_duration(notes[DELAY]) or 0.0)
         if FAILURES in notes:
             failures, rate = parse_failures(notes[FAILURES]) or (0, 0.0)
-            said = replace_settings(said, failures=failures, failure_rate=rate)
+            said = replace(said, failures=failures, failure_rate=rate)
         if notes.get(ON_FAILURE) in (RESCHEDULE, RETRY):
-            said = replace_settings(said, on_failure=notes[ON_FAILURE])
+            said = replace(said, on_failure=notes[ON_FAILURE])
         return said
 
     def fails(self, claim: PersistentVolumeClaim, attempt: int) -> bool:
         """Whether the attempt of that number fails; deterministic."""
         if attempt <= self.failures:
             return True
-        return _chance(f"{self.seed}/{claim.uid}/{attempt}") < self.failure_rate
-
-
-def replace_settings(settings: Provisioning, **changes: float | int | str) -> Provisioning:
-    """The settings with some of them changed."""
-    return msgspec.structs.replace(settings, **changes)
+        seed = f"{self.seed}/{claim.uid}/{attempt}".encode()
+        chance = int.from_bytes(blake2b(seed, digest_size=8).digest()) / 2**64
+        return chance < self.failure_rate
 
 
 def parse_failures(text: str) -> tuple[int, float] | None:
@@ -183,7 +180,7 @@ class Provisioner:
         number, settings = self._attempts[claim.uid], self._settings.of(storage_class)
         where = topology.find_place(self._cluster, storage_class, claim, node_name)
         if where is None:
-            self._fail(claim, replace_settings(settings, on_failure=RESCHEDULE), number)
+            self._fail(claim, replace(settings, on_failure=RESCHEDULE), number)
         elif settings.fails(claim, number):
             self._fail(claim, settings, number)
         else:
@@ -221,9 +218,8 @@ def make_volume(
 ) -> PersistentVolume:
     """The volume that a driver creates for the claim, bound to it from the start."""
     driver, name = driver_of(storage_class), f"pvc-{claim.uid}"
-    requests = claim.spec.resources.requests if claim.spec.resources else None
     spec = PersistentVolumeSpec(
-        capacity={"storage": (requests or {}).get("storage", "0")},
+        capacity={"storage": claim.requests.get("storage", "0")},
         access_modes=claim.spec.access_modes,
         claim_ref=claim.reference,
         persistent_volume_reclaim_policy=storage_class.reclaim_policy or "Delete",
@@ -238,8 +234,3 @@ def make_volume(
     )
     metadata = ObjectMeta(name=name, annotations={PROVISIONED_BY: driver})
     return PersistentVolume(metadata=metadata, spec=spec)
-
-
-def _chance(seed: str) -> float:
-    """A deterministic number from 0 to below 1 for `seed`."""
-    return int.from_bytes(blake2b(seed.encode(), digest_size=8).digest()) / 2**64

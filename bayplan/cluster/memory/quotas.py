@@ -173,8 +173,10 @@ class QuotaLedger:
     def _change(
         self, old: Counted | None, new: Counted | None, only: Sequence[Use] | None = None
     ) -> None:
-        if isinstance(old, Pod) and isinstance(new, Pod) and _same_use(old, new):
-            return
+        if isinstance(old, Pod) and isinstance(new, Pod):
+            is_same = old.spec is new.spec and old.is_finished == new.is_finished
+            if is_same:
+                return
         obj = new if old is None else old
         assert obj is not None, "one of them is given"
         for quota in self._lister.list("ResourceQuota", obj.namespace):
@@ -201,7 +203,9 @@ class QuotaLedger:
     def _measured(self, spec: PodSpec) -> _SpecUse:
         found = self._of_spec.get(spec)
         if found is None:
-            found = self._of_spec[spec] = _SpecUse(pod_use(spec), _set_by_all(spec))
+            containers = (*(spec.containers or ()), *(spec.init_containers or ()))
+            set_by_all = MUST_BE_SET.intersection(*map(_set_by, containers))
+            found = self._of_spec[spec] = _SpecUse(pod_use(spec), set_by_all)
         return found
 
 
@@ -258,9 +262,8 @@ def _compute_use(requests: Mapping[str, ExactAmount], limits: Mapping[str, Exact
 def claim_use(claim: PersistentVolumeClaim) -> Use:
     """Use by a claim, by the names of quotas."""
     use = {"persistentvolumeclaims": ONE, "count/persistentvolumeclaims": ONE}
-    requests = (claim.spec.resources.requests or {}) if claim.spec.resources is not None else {}
-    if "storage" in requests:
-        amount = ExactAmount.of(requests["storage"])
+    if "storage" in claim.requests:
+        amount = ExactAmount.of(claim.requests["storage"])
         use["requests.storage"] = amount._replace(nano=nano_to_value(amount.nano) * NANO)
     if claim.storage_class_name:
         for name in CLAIM_NAMES:
@@ -354,20 +357,11 @@ def _unset(pod: Pod, required: Iterable[str]) -> str:
     return "; ".join(f"{name} for: {','.join(sorted(missing[name]))}" for name in sorted(missing))
 
 
-def _set_by_all(spec: PodSpec) -> frozenset[str]:
-    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
-    return MUST_BE_SET.intersection(*map(_set_by, containers))
-
-
 def _set_by(container: Container) -> frozenset[str]:
     """The limits whose resource a container sets."""
     resources = container.resources
     limits = dict.fromkeys((resources.limits or {}) if resources is not None else (), ONE)
     return frozenset(_compute_use(dict.fromkeys(container.requests, ONE), limits))
-
-
-def _same_use(old: Pod, new: Pod) -> bool:
-    return old.spec is new.spec and old.is_finished == new.is_finished
 
 
 def _add_to(used: Use, quota: ResourceQuota, obj: Counted, use: Use, sign: int = 1) -> None:

@@ -85,7 +85,7 @@ def scale_replica_sets(
     order.sort(key=lambda name: -active[name])
     found, added = dict(sizes), 0
     for name in order if missing else ():
-        share = round_half_away(active[name] * most / most_before) - active[name]
+        share = math.floor(active[name] * most / most_before + 0.5) - active[name]
         if not wanted:
             share = -active[name]
         rest = missing - added
@@ -118,11 +118,6 @@ def annotated(
     if found == replica_set.annotations:
         return replica_set
     return replace(replica_set, metadata=replace(replica_set.metadata, annotations=found))
-
-
-def round_half_away(number: float) -> int:
-    """The nearest whole number; a half is rounded up."""
-    return math.floor(number + 0.5)
 
 
 def rollout_limits(limits: RollingUpdate | None, replicas: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ...api.pod import Pod
-from ...api.pod_stages import PLAIN, PodStages, StageRule, rule_for, stages_of
+from ...api.pod_stages import PLAIN, PodStages, StageRule, stages_of
 from ..objects import ControllerCluster, Later
 
 FIRST_BACKOFF_S, MAX_BACKOFF_S = 10.0, 300.0
@@ -78,7 +78,8 @@ class StagePlayer:
         """The stages of the pod; None when it runs at once and for ever."""
         if not pod.annotations and not self._rules:
             return None
-        base = rule_for(self._rules, pod.namespace, pod.labels) if self._rules else PLAIN
+        selecting = (r.stages for r in self._rules if r.selects(pod.namespace, pod.labels))
+        base = next(selecting, PLAIN)
         stages, faults = stages_of(pod.annotations, base)
         for name, fault in faults:
             self._sink.refuse(pod, name, fault)

@@ -24,11 +24,6 @@ PARALLEL, ON_DELETE = "Parallel", "OnDelete"
 DELETE = "Delete"
 
 
-def identity_labels(name: str, ordinal: int) -> dict[str, str]:
-    """The labels that select one pod of the set."""
-    return {POD_NAME: name, POD_INDEX: str(ordinal)}
-
-
 class StatefulSetPlan(msgspec.Struct):
     """The next step: ordinals to create, pods to delete."""
 

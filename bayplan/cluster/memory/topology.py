@@ -58,7 +58,8 @@ def find_place(
     if node_name and node is None:
         return None
     segments = _segments(cluster, storage_class, [node] if node else cluster.list("Node"))
-    tracks_room = claim.requests_storage and _tracks_room(cluster, storage_class.provisioner)
+    csi_driver = cluster.get("CSIDriver", "", storage_class.provisioner)
+    tracks_room = "storage" in claim.requests and csi_driver and csi_driver.spec.storage_capacity
     for segment in _in_turn(segments, claim.name):
         room = None
         if tracks_room:
@@ -128,12 +129,6 @@ def _is_allowed(terms: Iterable[TopologySelectorTerm] | None, labels: Mapping[st
         wanted and all(labels.get(one.key) in (one.values or ()) for one in wanted)
         for wanted in alternatives
     )
-
-
-def _tracks_room(cluster: ControllerCluster, provisioner: str) -> bool:
-    """Whether the driver reports its capacity."""
-    driver = cluster.get("CSIDriver", "", provisioner)
-    return driver is not None and bool(driver.spec.storage_capacity)
 
 
 def _find_room(

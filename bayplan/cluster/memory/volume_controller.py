@@ -225,15 +225,17 @@ class VolumeController:
         kept_for = volume.spec.claim_ref
         if kept_for is None:
             self._set_volume_phase(volume, AVAILABLE)
-            wanted_by = (key for key in self._unbound if self._may_want(key, volume))
-            self._claims.update(dict.fromkeys(wanted_by))
+            for unbound in self._unbound:
+                claim = self._cluster.get(CLAIM, *unbound)
+                if claim is not None and claim.storage_class_name == volume.storage_class_name:
+                    self._claims[unbound] = None
             return
         key = kept_for.namespace, kept_for.name
         if not kept_for.uid:
             self._set_volume_phase(volume, AVAILABLE)
             self._claims[key] = None
             return
-        claim: PersistentVolumeClaim | None = self._cluster.get(CLAIM, *key)
+        claim = self._cluster.get(CLAIM, *key)
         if claim is None or claim.uid != kept_for.uid:
             if self._cluster.was_deleted(CLAIM, *key):
                 self._release(volume)
@@ -246,10 +248,6 @@ class VolumeController:
                 self._claims[key] = None
         else:
             self._take_back(volume)
-
-    def _may_want(self, key: ClaimKey, volume: PersistentVolume) -> bool:
-        claim = self._cluster.get(CLAIM, *key)
-        return claim is not None and volume.storage_class_name == claim.storage_class_name
 
     def _take_back(self, volume: PersistentVolume) -> None:
         """The volume's claim is bound to another one: release it, or delete it if it was

@@ -24,7 +24,7 @@ from . import deployments
 from .admission import Admission, AdmissionError
 from .default_class import with_default_class
 from .pod_index import OwnedPods, PodIndex
-from .stateful_sets import REVISION_HASH, identity_labels, make_spec
+from .stateful_sets import POD_INDEX, POD_NAME, REVISION_HASH, make_spec
 
 
 class WorkloadPods:
@@ -192,7 +192,7 @@ def make_stateful_pod(
 ) -> Pod:
     """The pod with that ordinal."""
     template, name = stateful_set.spec.template, f"{stateful_set.name}-{number}"
-    labels = {REVISION_HASH: revision, **identity_labels(name, number)}
+    labels = {REVISION_HASH: revision, POD_NAME: name, POD_INDEX: str(number)}
     own = make_spec(template, claims)
     spec = None if own is None else intern_spec(own)
     return make_pod(stateful_set, template, name, labels=labels, spec=spec)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ...api.pod import Pod
-from ...api.storage import LOST, PersistentVolumeClaim, StorageClass, not_found, not_owner
+from ...api.storage import LOST, PersistentVolumeClaim, StorageClass, not_found
 from ...api.volumes import claim_name_of
 from ...framework import Status, failure, unresolvable
 from ...framework.lister import Lister
@@ -53,7 +53,8 @@ def check_claims(pod: Pod, lister: Lister) -> Status | None:
         if claim.is_terminating:
             return unresolvable(f'persistentvolumeclaim "{name}" is being deleted')
         if is_ephemeral and not claim.is_made_for(pod):
-            return unresolvable(not_owner(claim, pod))
+            problem = f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
+            return unresolvable(problem)
     return None
 
 

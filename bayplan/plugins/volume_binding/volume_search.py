@@ -191,7 +191,7 @@ class Finder:
             outside = asked & ~match_alternatives(table, allowed, rows)
             found.no_match |= outside
             asked = asked & ~outside
-        if provision.claim.requests_storage and self._has_capacity(storage_class.provisioner):
+        if "storage" in provision.claim.requests and self._has_capacity(storage_class.provisioner):
             size_bytes = provision.claim.requested_bytes
             provision.rooms, provision.places = self._capacity.find(
                 storage_class.name, size_bytes, table, rows
