@@ -118,6 +118,8 @@ class Admitting:
                 raise forbidden(PODS, pod.name, problem) from None
             cause = Cause("FieldValueInvalid", error.problem, error.path)
             raise invalid(PODS, pod.name, [cause]) from None
+        except AdmissionRefusedError as error:
+            raise forbidden(PODS, pod.name, error.problem) from None
         found = known.admitted.get(admitted.spec)
         if found is None:
             if len(known.admitted) >= MAX_SPECS:

@@ -80,7 +80,7 @@ class Admission:
     """Sets the defaults of manifests, and refuses objects that limit ranges and quotas do not allow.
 
     Results are cached per pod spec. With a `ledger`, quotas are applied. Objects that are from a cluster, and pods that
-    have a node, are there already, and only get defaults; `all_new`: no object is.
+    have a node, are there already, and only get defaults; `all_new`: no object is, as for an API server.
     """
 
     def __init__(
@@ -220,9 +220,9 @@ class Admission:
         return changes | self._priority(pod)
 
     def _priority(self, pod: Pod) -> dict[str, Any]:
-        """Priority and the fields derived from it; a pod with a priority keeps it."""
+        """Priority and the fields derived from it; a pod with a priority keeps it, unless all pods are new."""
         spec = pod.spec
-        if spec.priority is not None:
+        if spec.priority is not None and not self._all_new:
             return {"preemption_policy": spec.preemption_policy or PREEMPT}
         name = spec.priority_class_name
         found = (
@@ -231,24 +231,34 @@ class Admission:
             else default_priority_class(self._lister)
         )
         if found is not None:
-            return {
-                "priority": found.value,
-                "priority_class_name": found.name,
-                "preemption_policy": found.preemption_policy or PREEMPT,
-            }
-        if name and name not in BUILT_IN_CLASSES:
+            name, value, policy = found.name, found.value, found.preemption_policy or PREEMPT
+        elif name and name not in BUILT_IN_CLASSES:
             fault = f'expected a PriorityClass of the input or a built-in one; got "{name}"'
             raise AdmissionError(pod, "spec.priorityClassName", fault)
-        return {
-            "priority": BUILT_IN_CLASSES.get(name, 0),
-            "preemption_policy": spec.preemption_policy or PREEMPT,
-        }
+        else:
+            value, policy = BUILT_IN_CLASSES.get(name, 0), PREEMPT
+        if self._all_new:
+            _check_given(pod, "integer value of priority", spec.priority, value)
+            _check_given(pod, "string value of PreemptionPolicy", spec.preemption_policy, policy)
+        elif found is None:
+            policy = spec.preemption_policy or PREEMPT
+        return {"priority": value, "priority_class_name": name, "preemption_policy": policy}
 
     def _with_label_keys(self, spec: PodSpec, pod: Pod) -> PodSpec:
         known = (spec, tuple(pod.labels.get(key) for key in label_keys(spec)))
         if known not in self._merged:
             self._merged[known] = intern_spec(merge_label_keys(spec, pod))
         return self._merged[known]
+
+
+def _check_given(pod: Pod, field: str, given: Any, computed: Any) -> None:
+    """Raise AdmissionRefusedError if a new pod has another value than that of its priority class."""
+    if given is not None and given != computed:
+        problem = (
+            f"the {field} ({given}) must not be provided in pod spec; "
+            f"priority admission controller computed {computed} from the given PriorityClass name"
+        )
+        raise AdmissionRefusedError(pod, problem)
 
 
 def default_priority_class(lister: Lister | ControllerCluster) -> PriorityClass | None:

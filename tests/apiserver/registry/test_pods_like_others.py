@@ -44,6 +44,45 @@ def test_a_pod_like_another_gets_what_applies_now(api: ServerInThread) -> None:
     assert spec["containers"][0]["resources"]["limits"]["cpu"] == "3"
 
 
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        pytest.param(
+            {"priority": 5},
+            "the integer value of priority (5) must not be provided in pod spec; priority admission "
+            "controller computed 0 from the given PriorityClass name",
+            id="no class",
+        ),
+        pytest.param(
+            {"priority": 5, "priorityClassName": "high"},
+            "the integer value of priority (5) must not be provided in pod spec; priority admission "
+            "controller computed 7 from the given PriorityClass name",
+            id="of another class",
+        ),
+        pytest.param(
+            {"preemptionPolicy": "Never"},
+            "the string value of PreemptionPolicy (Never) must not be provided in pod spec; priority "
+            "admission controller computed PreemptLowerPriority from the given PriorityClass name",
+            id="a policy without a class",
+        ),
+        pytest.param({"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}, "", id="equal"),
+        pytest.param({"priority": 7, "priorityClassName": "high"}, "", id="that of the class"),
+    ],
+)
+def test_a_pod_has_the_priority_of_its_class(
+    api: ServerInThread, spec: dict[str, Any], message: str
+) -> None:
+    api.make(CLASSES, {"metadata": {"name": "high"}, "value": 7})
+
+    answer = api.post(PODS, pod_tree("p", **spec))
+
+    if not message:
+        assert answer.status == 201
+        return
+    assert (answer.status, answer.tree["reason"]) == (403, "Forbidden")
+    assert answer.tree["message"] == f'pods "p" is forbidden: {message}'
+
+
 def test_label_keys_are_those_of_the_pod_itself(api: ServerInThread) -> None:
     spread = {
         "maxSkew": 1,
