@@ -181,7 +181,12 @@ def _zero(field: Field) -> Any:
     """The value of a field that is written and not set."""
     if field.is_pointer:
         return None
-    return {} if field.type.form == "struct" else _ZEROS.get(field.type.name)
+    return zero_value(field.type) if field.type.item is None else None
+
+
+def zero_value(kind: FieldType) -> Any:
+    """The value that null is read as in a list; None stays None for any value."""
+    return {} if kind.form == "struct" else _ZEROS.get(kind.name)
 
 
 def quantity_text(value: Any) -> Any:

@@ -15,6 +15,7 @@ import msgspec
 
 from ..text.quantity import parse_quantity
 from . import FIELDS, FieldType
+from .canonical import zero_value
 
 _INTEGERS = {"int32": 2**31, "int64": 2**63}
 _USUAL = {
@@ -36,7 +37,10 @@ class WrongTypeError(Exception):
 
 
 def unknown_fields(value: Any, type_name: str) -> list[str]:
-    """The paths of unknown fields; raises WrongTypeError when a value does not match its field."""
+    """The paths of unknown fields; raises WrongTypeError when a value does not match its field.
+
+    Nulls in lists are replaced by the zero values of their types, which Go reads them as.
+    """
     unknown: list[str] = []
     if type_name in FIELDS and value is not None and not is_certainly_valid(value, type_name):
         _check_struct(value, type_name, "", type_name.rpartition(".")[2], unknown)
@@ -59,7 +63,7 @@ def _check(value: Any, kind: FieldType, path: str, owner: str, unknown: list[str
         assert kind.item is not None
         for i, item in enumerate(value):
             if item is None:
-                raise _wrong(item, f"{path}[{i}]", owner, kind.item.name or kind.item.form)
+                item = value[i] = zero_value(kind.item)
             _check(item, kind.item, f"{path}[{i}]", owner, unknown)
     else:
         if not isinstance(value, dict):
@@ -123,8 +127,6 @@ def _check_base64(text: str) -> None:
 
 
 def _wrong(value: Any, path: str, owner: str, wanted: str) -> WrongTypeError:
-    if value is None:
-        return WrongTypeError(f"json: cannot use null in {owner}.{path} of type {wanted}")
     found = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}.get(
         type(value), "object"
     )

@@ -15,7 +15,7 @@ from ..custom import find_custom_kind
 from ..custom_workloads import CustomWorkload, is_custom_group, read_custom_workload
 from ..meta import Wire
 from .kinds import KINDS, FieldError, Kind, NodeWire, group_of
-from .nulls import without_nulls
+from .nulls import read_nulls
 from .pod_text import PodText
 from .served_versions import version_fault
 from .sourced import is_keeping_sources, with_source
@@ -254,7 +254,7 @@ def build_from_tree(kind: Kind, tree: Any) -> object:
     try:
         return kind.build(convert_tree(kind, tree))
     except msgspec.ValidationError as error:
-        raise FieldError(*_explain(error, without_nulls(tree))) from None
+        raise FieldError(*_explain(error, read_nulls(tree, kind.api_version, kind.name))) from None
 
 
 def convert_tree(kind: Kind, tree: Any) -> Any:
@@ -262,7 +262,7 @@ def convert_tree(kind: Kind, tree: Any) -> Any:
     try:
         return msgspec.convert(tree, kind.wire)
     except msgspec.ValidationError:
-        return msgspec.convert(without_nulls(tree), kind.wire)
+        return msgspec.convert(read_nulls(tree, kind.api_version, kind.name), kind.wire)
 
 
 def _find_kind(head: _Head) -> Kind | None:

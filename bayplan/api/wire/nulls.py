@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..schema import FIELDS, FieldType
+from ..schema.canonical import zero_value
+from ..schema.unknown import schema_type
+
 ZEROS: Mapping[str, str] = {
     **dict.fromkeys(("labels", "annotations", "nodeSelector", "matchLabels"), ""),
     **dict.fromkeys(("requests", "limits"), "0"),
@@ -26,3 +30,22 @@ def without_nulls(tree: Any, zeros: Mapping[str, str] = ZEROS, field: str = "") 
     if isinstance(tree, list | tuple):
         return [without_nulls(value, zeros) for value in tree]
     return tree
+
+
+def read_nulls(tree: Any, api_version: str, kind: str) -> Any:
+    """The tree of an object without nulls: those in lists of built-in types are zero values, too."""
+    found = without_nulls(tree)
+    _fill(found, FieldType("struct", schema_type(api_version, kind)))
+    return found
+
+
+def _fill(value: Any, kind: FieldType) -> None:
+    if kind.form == "struct" and isinstance(value, dict):
+        fields = FIELDS.of(kind.name)
+        for name in value.keys() & fields.keys():
+            _fill(value[name], fields[name].type)
+    elif kind.item is not None and isinstance(value, dict | list):
+        for key, item in list(value.items() if isinstance(value, dict) else enumerate(value)):
+            if item is None:
+                value[key] = zero_value(kind.item)
+            _fill(item, kind.item)

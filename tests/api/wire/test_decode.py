@@ -7,6 +7,7 @@ import pytest
 
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
+from bayplan.api.taints import Toleration
 from bayplan.api.wire.decode import UnknownObject, decode, decode_object, iter_objects
 from bayplan.api.workloads import Service
 from bayplan.errors import DecodeError
@@ -362,3 +363,22 @@ def test_null_in_a_map_is_the_zero_value_of_its_type() -> None:
     assert pod.spec.node_selector == {"role": ""}
     assert pod.requests.get("cpu", 0) == 0, "not the limit"
     assert node.labels == {"role": ""}
+
+
+def test_null_in_a_list_is_the_zero_value_of_its_type() -> None:
+    term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": [None]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    spec = {"affinity": {"nodeAffinity": required}, "tolerations": [None]}
+    head = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+
+    pod = decode_object({**head, "spec": spec})
+
+    assert isinstance(pod, Pod)
+    affinity = pod.spec.affinity
+    assert affinity is not None
+    assert affinity.node_affinity is not None
+    selector = affinity.node_affinity.required
+    assert selector is not None
+    ((expression,),) = (each.match_expressions or () for each in selector.terms)
+    assert expression.values == ("",)
+    assert pod.spec.tolerations == (Toleration(),)

@@ -1,4 +1,4 @@
-"""Server fields: labels and selectors of jobs, and maps with null, as kube-apiserver stores them."""
+"""Server fields: labels and selectors of jobs, and maps and lists with null, as kube-apiserver stores them."""
 
 from typing import Any
 
@@ -58,6 +58,29 @@ def test_null_in_a_map_of_texts_is_the_empty_text() -> None:
 
     assert made["metadata"]["labels"] == {"role": ""}
     assert made["data"] == {"a": "", "b": "c"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({"containers": [{"name": "c", "image": "i", "args": [None]}]}, "", id="texts"),
+        pytest.param(
+            {"containers": [None]},
+            "[spec.containers[0].name: Required value, spec.containers[0].image: Required value]",
+            id="containers",
+        ),
+    ],
+)
+def test_null_in_a_list_is_the_zero_value_of_its_type(spec: dict[str, Any], expected: str) -> None:
+    head = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+
+    with api_server() as server:
+        answer = server.request("POST", "/api/v1/namespaces/default/pods", {**head, "spec": spec})
+
+    if expected:
+        assert answer.tree["message"] == f'Pod "p" is invalid: {expected}'
+    else:
+        assert answer.tree["spec"]["containers"][0]["args"] == [""]
 
 
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/{}/{}"
