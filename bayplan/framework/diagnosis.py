@@ -6,12 +6,14 @@ Mirrors Diagnosis, NodeToStatus and FitError of pkg/scheduler/framework/types.go
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..table import Bools, Ints, NodeTable, Rows
+from ..table import Bools, Ints, NodeTable
 from .row_statuses import RowStatuses, no_node_available
 from .status import SUCCESS, Code, Status
 from .verdict import Verdict
@@ -19,26 +21,20 @@ from .verdict import Verdict
 NOT_LOOKED_AT = Status(Code.UnschedulableAndUnresolvable)
 
 
-@dataclass(slots=True)
-class Judgement:
-    """One plugin's verdict, on the rows that the plugins before it had left feasible."""
-
-    plugin: str
-    verdict: Verdict
-    rows: Rows
+Judgement = tuple[Ints, Verdict, str]
+"""Rows, the verdict on them, and the plugin that gave it."""
 
 
 @dataclass(slots=True)
 class Diagnosis:
     """Result of each node in one attempt.
 
-    A row's status is that of the first plugin that refused it, or, with `every_reason`, those of all of them.
+    A row's status is that of the first plugin that refused it, or, if all are wanted, those of all of them.
     `outside` are rows that PreFilter narrowed away or that were not reached: they have the status `absent`. `alone`
     holds rows judged one by one.
     """
 
     table: NodeTable
-    judgements: list[Judgement] = field(default_factory=list)
     alone: dict[int, Status] = field(default_factory=dict)
     extenders: dict[int, str] = field(default_factory=dict)
     """The address of the extender that refused a row or left it out."""
@@ -53,12 +49,12 @@ class Diagnosis:
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
     node_count: int = 0
-    every_reason: bool = False
-    """Every filter ran on every node (alwaysCheckAllPredicates of a Policy)."""
     within: Bools | None = None
     """bool per row: those of a placement, if only that is tried; None means all."""
     _by_row: RowStatuses | None = field(default=None, init=False, repr=False)
-    """In place of `judgements`: the status of each row, valid until the next attempt."""
+    """The status of each row that was judged with others, valid until the next attempt; None before any was."""
+    _every: dict[int, list[Status]] = field(default_factory=dict, init=False, repr=False)
+    """If every filter ran on every node: the refusals of each row."""
 
     @classmethod
     def of_rows(cls, table: NodeTable, statuses: RowStatuses | None) -> Diagnosis:
@@ -66,6 +62,25 @@ class Diagnosis:
         diagnosis = cls(table, node_count=table.node_count)
         diagnosis._by_row = statuses
         return diagnosis
+
+    def add_judgements(
+        self, judgements: Sequence[Judgement], *, every_reason: bool = False
+    ) -> None:
+        """Take the verdicts of plugins, in their order.
+
+        With `every_reason`, every filter ran on every node (alwaysCheckAllPredicates of a Policy).
+        """
+        self._by_row = RowStatuses()
+        self._by_row.clear(len(self.table))
+        if not every_reason:  # the first to refuse a row has the last word
+            self._by_row.put_rows(np.zeros(0, dtype=np.int64), judgements[::-1])
+            return
+        for rows, verdict, plugin in judgements:
+            for position in np.flatnonzero(verdict.codes).tolist():
+                status = verdict.status(position).by(plugin)
+                self._every.setdefault(int(rows[position]), []).append(status)
+        for row, statuses in self._every.items():
+            self._by_row.put(row, reduce(Status.merged, statuses))
 
     def restrict(self, rows: Ints) -> None:
         """Only `rows` are tried; other nodes do not exist for it."""
@@ -86,7 +101,7 @@ class Diagnosis:
     @property
     def is_judged(self) -> bool:
         """Whether it has the plugin that refused each node."""
-        return self._by_row is not None or bool(self.judgements)
+        return self._by_row is not None
 
     def refuse_all(self, status: Status) -> None:
         """PreFilter refused the pod: no node was tried."""
@@ -104,19 +119,17 @@ class Diagnosis:
 
     def note_rejectors(self) -> None:
         """Collect the rejecting plugins of the verdicts."""
-        if self._by_row is not None:
-            if not self.alone:
-                unschedulable, pending = self._by_row.rejectors
-                self.unschedulable_plugins |= unschedulable
-                self.pending_plugins |= pending
-                return
-            for status in self._statuses_by_row(self._by_row):
+        if self._by_row is not None and self._is_all_by_row:
+            unschedulable, pending = self._by_row.rejectors
+            self.unschedulable_plugins |= unschedulable
+            self.pending_plugins |= pending
+        elif self._by_row is not None:
+            counted = zip(self._by_row.statuses, self._counts(self._by_row), strict=True)
+            for status in (status for status, count in counted if count):
                 self.add_plugin_status(status)
-        for judgement, refused in self._refusals():
-            if refused.any():
-                self.unschedulable_plugins.add(judgement.plugin)
-                if (judgement.verdict.codes[refused] == Code.Pending).any():
-                    self.pending_plugins.add(judgement.plugin)
+        shown = (row for row in self._every if row not in self.alone and not self.is_outside(row))
+        for status in (status for row in shown for status in self._every[row]):
+            self.add_plugin_status(status)
         for status in self.alone.values():
             self.add_plugin_status(status)
 
@@ -138,23 +151,16 @@ class Diagnosis:
             return self.alone[row]
         if self.refused_all or self.is_outside(row):
             return self.absent
-        if self._by_row is not None:
-            return self._by_row.at(row)
-        merged = SUCCESS
-        for judgement in self.judgements:
-            position = _position(judgement.rows, row)
-            if position is not None and judgement.verdict.codes[position]:
-                merged = merged.merged(judgement.verdict.status(position).by(judgement.plugin))
-                if not self.every_reason:
-                    break
-        return merged
+        return SUCCESS if self._by_row is None else self._by_row.at(row)
 
     def by_status(self) -> list[tuple[Status, Ints]]:
         """Each distinct refusal, in the order of its first node, and the rows that have it."""
         live = np.flatnonzero(self._live)
         if self.refused_all:
             return [(self.absent, live)]
-        statuses, indices = self._statuses_and_indices()
+        statuses, indices = [SUCCESS], np.zeros(len(self.table), dtype=np.int32)
+        if self._by_row is not None:
+            statuses, indices = list(self._by_row.statuses), self._by_row.indices.copy()
         outside = self._outside()
         if outside is not None:
             indices[outside] = len(statuses)
@@ -169,36 +175,12 @@ class Diagnosis:
                 groups.setdefault(statuses[number], []).append(live[indices[live] == number])
         return [(status, np.sort(np.concatenate(rows))) for status, rows in groups.items()]
 
-    def _statuses_and_indices(self) -> tuple[list[Status], NDArray[np.int32]]:
-        """Statuses of the rows that were judged together: the statuses, and a position among them per row."""
-        if self._by_row is not None:
-            return list(self._by_row.statuses), self._by_row.indices.copy()
-        judged = RowStatuses()
-        judged.clear(len(self.table))
-        if self.every_reason:
-            for row in np.flatnonzero(self._live).tolist():
-                judged.put(row, self.status_of(row))
-        else:
-            refusals = [  # the first to refuse a row has the last word
-                (self.table.numbers(judgement.rows), judgement.verdict, judgement.plugin)
-                for judgement in reversed(self.judgements)
-            ]
-            judged.put_rows(np.zeros(0, dtype=np.int64), refusals)
-        return judged.statuses, judged.indices
-
     def codes(self) -> NDArray[np.int8]:
         """int8 per row of the table: the code of each node's status."""
-        table = self.table
+        size = len(self.table)
         if self.refused_all:
-            return np.full(len(table), self.absent.code, dtype=np.int8)
-        if self._by_row is not None:
-            codes = self._by_row.codes()
-        else:
-            codes = np.zeros(len(table), dtype=np.int8)
-        for judgement in self.judgements:
-            part, judged = codes[judgement.rows], judgement.verdict.codes
-            both = np.maximum(part, judged) if self.every_reason else part
-            codes[judgement.rows] = np.where(part == 0, judged, both)
+            return np.full(size, self.absent.code, dtype=np.int8)
+        codes = np.zeros(size, dtype=np.int8) if self._by_row is None else self._by_row.codes()
         for row, status in self.alone.items():
             codes[row] = status.code
         outside = self._outside()
@@ -221,11 +203,7 @@ class Diagnosis:
         """On how many nodes each reason was given."""
         counts: Counter[str] = Counter()
         if self._by_row is not None:
-            counts.update(self._by_row.histogram())
-            for row in self.alone:
-                counts.subtract(self._by_row.at(row).reasons)
-        for judgement, refused in self._refusals():
-            counts.update(judgement.verdict.histogram(refused))
+            counts = self._by_row.histogram(self._counts(self._by_row))
         for status in self.alone.values():
             counts.update(status.reasons)
         outside = self._outside()
@@ -245,7 +223,7 @@ class Diagnosis:
 
     def has(self, code: Code) -> bool:
         """Whether the status of some node has this code."""
-        if self._by_row is not None and not self.alone and self.outside is None:
+        if self._by_row is not None and self._is_all_by_row:
             return self._by_row.has(code)
         return bool(((self.codes() == code) & self._live).any())
 
@@ -261,37 +239,18 @@ class Diagnosis:
         """The message without the part of PostFilter."""
         if self.pre_filter_message:
             return f"0/{self.node_count} nodes are available: {self.pre_filter_message}."
-        if self._by_row is not None and not self.alone and self.outside is None:
+        if self._by_row is not None and self._is_all_by_row:
             return self._by_row.fit_error(self.node_count)
         return no_node_available(self.node_count, self.histogram())
 
-    def _statuses_by_row(self, by_row: RowStatuses) -> list[Status]:
-        """The refusals that stand on some row, rows judged alone left out."""
-        hidden = Counter(by_row.indices.item(row) for row in self.alone)
-        counted = zip(by_row.statuses, by_row.counts, strict=True)
-        return [status for n, (status, count) in enumerate(counted) if count > hidden[n]]
-
-    def _refusals(self) -> list[tuple[Judgement, Bools]]:
-        """For each judgement, which of its rows it was the first to refuse; with `every_reason`, all it refused."""
-        if not self.judgements:
-            return []
-        undecided = np.array(self._live)
-        undecided[list(self.alone)] = False
+    def _counts(self, by_row: RowStatuses) -> list[int]:
+        """On how many rows each status of `by_row` stands that is not replaced by another one."""
+        if self._is_all_by_row:
+            return by_row.counts
+        shown = np.array(self._live)
+        shown[list(self.alone)] = False
         outside = self._outside()
         if outside is not None:
-            undecided &= ~outside
-        first = []
-        for judgement in self.judgements:
-            refused = (judgement.verdict.codes != 0) & undecided[judgement.rows]
-            first.append((judgement, refused))
-            if not self.every_reason:
-                undecided[judgement.rows] &= ~refused
-        return first
-
-
-def _position(rows: Rows, row: int) -> int | None:
-    """Position of `row` in `rows`, if it is there."""
-    if isinstance(rows, slice):
-        return row
-    position = int(np.searchsorted(rows, row))
-    return position if position < len(rows) and rows[position] == row else None
+            shown &= ~outside
+        counts = np.bincount(by_row.indices[shown], minlength=len(by_row.statuses))
+        return [int(count) for count in counts]

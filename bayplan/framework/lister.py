@@ -24,3 +24,4 @@ class Lister(Protocol):
 
     def get(self, kind: str, namespace: str, name: str) -> Any | None:
         """One object, or None; cluster-wide kinds have the namespace ""."""
+        return None

@@ -7,7 +7,7 @@ about all of them is a sum over the distinct statuses, not over the nodes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,7 +87,7 @@ class RowStatuses:
             self.counts[number] += 1
             self.refused += 1
 
-    def put_rows(self, rows: Ints, refusals: list[tuple[Ints, Verdict, str]]) -> None:
+    def put_rows(self, rows: Ints, refusals: Sequence[tuple[Ints, Verdict, str]]) -> None:
         """Give `rows` the statuses in `refusals`, rows with a verdict and its plugin; others: SUCCESS."""
         self.indices[rows] = 0
         for judged, verdict, plugin in refusals:
@@ -134,10 +134,10 @@ class RowStatuses:
             self._rejectors = (frozenset(status.plugin for status in given), frozenset(pending))
         return self._rejectors
 
-    def histogram(self) -> Counter[str]:
-        """On how many rows each reason stands."""
+    def histogram(self, counted: Sequence[int] | None = None) -> Counter[str]:
+        """On how many rows each reason stands; `counted` are the rows of each status, those of all rows if None."""
         counts: Counter[str] = Counter()
-        for status, count in zip(self.statuses, self.counts, strict=True):
+        for status, count in zip(self.statuses, counted or self.counts, strict=True):
             for reason in status.reasons if count else ():
                 counts[reason] += count
         return counts

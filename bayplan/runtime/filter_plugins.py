@@ -22,7 +22,6 @@ from ..framework import (
     PreFilterPlugin,
     PreFilterResult,
     Status,
-    Verdict,
     unresolvable,
 )
 from ..framework.answer_checks import check_pair
@@ -126,9 +125,8 @@ class Filtering(NodeJudge):
         for row in numbers[reserved.is_reserved(numbers)].tolist():
             if row not in diagnosis.alone:
                 self._judge_alone(state, pod, table, row, diagnosis)
-        diagnosis.every_reason = self.check_all
-        for judged, verdict, plugin in self.judge_in_order(state, pod, table, numbers):
-            diagnosis.judgements.append(Judgement(plugin, verdict, judged))
+        judgements = self.judge_in_order(state, pod, table, numbers)
+        diagnosis.add_judgements(judgements, every_reason=self.check_all)
 
     def reserved(self, pod: Pod, table: NodeTable) -> Reserved:
         """Use of pods nominated with at least the priority of `pod`, up to date."""
@@ -136,9 +134,9 @@ class Filtering(NodeJudge):
 
     def judge_in_order(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints
-    ) -> list[tuple[Ints, Verdict, str]]:
+    ) -> list[Judgement]:
         """Run the filters on `rows`, each plugin on those that the plugins before it left, or all of them on all."""
-        judged, calls = [], PodCalls(state, pod, table)
+        judged, calls = list[Judgement](), PodCalls(state, pod, table)
         for plugin in self.filters:
             if plugin.name in state.skip_filter:
                 continue

@@ -9,7 +9,7 @@ from bayplan.framework import SUCCESS, Code, Status, Verdict, unresolvable, unsc
 from bayplan.framework.diagnosis import Diagnosis, Judgement
 from bayplan.framework.row_statuses import RowStatuses, no_node_available
 from bayplan.framework.status import pending
-from bayplan.table import ALL, NodeTable, Rows
+from bayplan.table import Ints, NodeTable
 from bayplan.table.writer import TableWriter
 from bayplan.testing.builders import make_node, make_table
 
@@ -20,12 +20,15 @@ def nodes(count: int) -> NodeTable:
     return make_table(*(make_node(f"n{i:02}") for i in range(count)))
 
 
-def judged(plugin: str, *statuses: Status, rows: Rows = ALL) -> Judgement:
-    return Judgement(plugin, Verdict.from_statuses(statuses), rows)
+def judged(plugin: str, *statuses: Status, rows: Ints | None = None) -> Judgement:
+    every = np.arange(len(statuses), dtype=np.int64)
+    return every if rows is None else rows, Verdict.from_statuses(statuses), plugin
 
 
-def diagnosed(table: NodeTable, *judgements: Judgement) -> Diagnosis:
-    return Diagnosis(table, judgements=list(judgements), node_count=table.node_count)
+def diagnosed(table: NodeTable, *judgements: Judgement, every_reason: bool = False) -> Diagnosis:
+    diagnosis = Diagnosis(table, node_count=table.node_count)
+    diagnosis.add_judgements(judgements, every_reason=every_reason)
+    return diagnosis
 
 
 def test_every_reason_of_a_node_is_counted() -> None:
@@ -191,14 +194,14 @@ def test_groups_by_status_are_what_each_row_says(
     table = nodes(ROWS)
     TableWriter(table).remove_node("n02")
     judgements = [judged(f"P{i}", *statuses) for i, statuses in enumerate(said)]
-    diagnosis = diagnosed(table, *judgements)
+    diagnosis = diagnosed(table, *judgements, every_reason=every_reason)
     if is_kept:
         by_row = RowStatuses()
         by_row.clear(ROWS)
         for row, status in enumerate(said[0] if said else ()):
             by_row.put(row, status)
         diagnosis = Diagnosis.of_rows(table, by_row)
-    diagnosis.alone, diagnosis.every_reason = alone, every_reason
+    diagnosis.alone = alone
     if inside is not None:
         diagnosis.inside = np.array(sorted(inside), dtype=np.int64)
 
@@ -209,3 +212,17 @@ def test_groups_by_status_are_what_each_row_says(
             expected.setdefault(status, []).append(row)
 
     assert {status: rows.tolist() for status, rows in diagnosis.by_status()} == expected
+
+
+def test_with_every_reason_all_plugins_that_refuse_a_node_are_rejectors() -> None:
+    first = judged("First", unschedulable("A"), SUCCESS, unschedulable("A"))
+    second = judged("Second", unresolvable("B"), pending("C"), SUCCESS)
+    diagnosis = diagnosed(nodes(3), first, second, every_reason=True)
+    diagnosis.alone[1] = unschedulable("D").by("Alone")
+
+    diagnosis.note_rejectors()
+
+    assert diagnosis.status_of(0) == unresolvable("A", "B").by("First")
+    assert diagnosis.histogram() == {"A": 2, "B": 1, "D": 1}
+    assert diagnosis.unschedulable_plugins == {"First", "Second", "Alone"}
+    assert not diagnosis.pending_plugins
