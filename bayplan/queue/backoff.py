@@ -188,13 +188,14 @@ class ExactBackoffQueue(BackoffQueue):
 
     def pop_completed(self, now: float) -> list[QueuedPodInfo]:
         """Remove and return the pods whose backoff was over at the last flush."""
-        return super().pop_completed(backoff_tick(self._started, now))
+        return super().pop_completed(last_tick(self._started, now, BACKOFF_TICK_S))
 
     def next_completion(self) -> float | None:
         """The first flush after the end of a backoff; None when empty."""
         heads = [info for heap in self._heaps if (info := heap.peek()) is not None]
-        ends = [backoff_tick(self._started, info.backoff_expiration) for info in heads]
-        return min((end + BACKOFF_TICK_S for end in ends), default=None)
+        ends = [info.backoff_expiration for info in heads]
+        ticks = [last_tick(self._started, end, BACKOFF_TICK_S) for end in ends]
+        return min((tick + BACKOFF_TICK_S for tick in ticks), default=None)
 
 
 SECOND = 1_000_000
@@ -212,17 +213,8 @@ def window(seconds: float) -> int:
     return math.floor(seconds)
 
 
-def leftover_tick(start: float, moment: float) -> float:
-    """The last tick of the leftover flush, which started at `start`, not later than `moment`."""
-    return _tick(start, moment, LEFTOVER_TICK_S)
-
-
-def backoff_tick(start: float, moment: float) -> float:
-    """The same for the backoff flush, when it is not aligned with the seconds of the wall clock."""
-    return _tick(start, moment, BACKOFF_TICK_S)
-
-
-def _tick(start: float, moment: float, period_s: int) -> float:
+def last_tick(start: float, moment: float, period_s: int) -> float:
+    """The last tick, not later than `moment`, of a flush that started at `start` and runs every `period_s`."""
     beat = period_s * SECOND
     beats = (micros(moment) - micros(start)) // beat
     return (micros(start) + beats * beat) / SECOND

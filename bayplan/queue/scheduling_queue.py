@@ -26,7 +26,7 @@ from ..observe.logs import step, v
 from ..observe.scheduler_metrics import SchedulerMetrics
 from ..releases.release import GatedPods
 from .active import ACTIVE, BACKOFF, GATED, POD_ENTRY, UNSCHEDULABLE, ActiveQueue, QueueCounters
-from .backoff import LEFTOVER_TICK_S, QueueSettings, leftover_tick, make_backoff_queue, micros
+from .backoff import LEFTOVER_TICK_S, QueueSettings, last_tick, make_backoff_queue, micros
 from .in_flight import InFlight
 from .nominator import PodNominator
 from .queued_pod import QueuedPodInfo, Rejection
@@ -271,7 +271,7 @@ class SchedulingQueue:
         """Run the periodic flushes due by now, every second and every 30 seconds; return how many
         pods moved."""
         moved = self.flush_backoff_completed()
-        tick = leftover_tick(self._started, self._now())
+        tick = last_tick(self._started, self._now(), LEFTOVER_TICK_S)
         if tick > self._last_tick:
             self._last_tick = tick
             moved += self.flush_unschedulable_leftover(tick)
@@ -283,7 +283,7 @@ class SchedulingQueue:
         oldest = self.unschedulable.oldest()
         if oldest is not None:
             overdue = oldest.waiting_since + self._max_waiting_s
-            passed = max(leftover_tick(self._started, overdue), self._last_tick)
+            passed = max(last_tick(self._started, overdue, LEFTOVER_TICK_S), self._last_tick)
             times.append(passed + LEFTOVER_TICK_S)
         known = [time for time in times if time is not None]
         if not known:

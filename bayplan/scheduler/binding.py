@@ -17,7 +17,7 @@ from ..api.pod import Pod
 from ..errors import ApiError
 from ..framework import SKIP, SUCCESS, Code, CycleState, Status
 from ..observe.times import BINDING, ENDED
-from ..queue import QueuedPodInfo
+from ..queue.queued_pod import QueuedPodInfo
 from ..runtime import PluginRunError, ProfileRuntime
 from ..runtime.commit_plugins import Answer, CommitPlan, then
 from ..runtime.waiting_pods import HeldPod

@@ -26,7 +26,11 @@ from ..framework.faults import FAULT, PluginFaults
 from ..framework.registration import check_events, declared_resources, registered_events
 from ..observe.release_metrics import follow_release
 from ..observe.scheduler_metrics import SchedulerMetrics
-from ..queue import GroupQueue, PodNominator, QueueSettings, Registration, SchedulingQueue
+from ..queue.backoff import QueueSettings
+from ..queue.group_queue import GroupQueue
+from ..queue.nominator import PodNominator
+from ..queue.queueing_hints import Registration
+from ..queue.scheduling_queue import SchedulingQueue
 from ..releases.feature_gates import FeatureGates
 from ..runtime import ProfileRuntime, Registry
 from ..runtime.executor import HoldingExecutor, InlineExecutor

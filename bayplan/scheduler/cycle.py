@@ -13,7 +13,7 @@ from ..errors import ExtenderError
 from ..framework import SUCCESS, CycleState, failure
 from ..framework.cycle_state import PODS_TO_ACTIVATE
 from ..observe.times import DECIDED, STARTED
-from ..queue import QueuedPodInfo
+from ..queue.queued_pod import QueuedPodInfo
 from ..runtime import PluginRunError, ProfileRuntime
 from . import steps
 from .attempt import Attempt, Outcome

@@ -38,7 +38,7 @@ from ..framework.events import (
 )
 from ..framework.registration import registered_events
 from ..framework.update_events import node_update_events, pod_update_events
-from ..queue import GroupQueue
+from ..queue.group_queue import GroupQueue
 from ..runtime import ProfileRuntime
 from .parts import Parts
 

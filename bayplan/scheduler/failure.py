@@ -18,7 +18,7 @@ from ..framework.handle import Client, PodEvent
 from ..framework.lister import Lister
 from ..observe.profile_metrics import ERROR, UNSCHEDULABLE
 from ..observe.times import DECIDED, ENDED
-from ..queue import QueuedPodInfo
+from ..queue.queued_pod import QueuedPodInfo
 from ..runtime import ProfileRuntime
 from . import steps
 from .attempt import Attempt, Outcome

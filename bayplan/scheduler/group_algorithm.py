@@ -25,7 +25,7 @@ from ..framework.group_options import HeldEviction, held_evictions
 from ..framework.handle import Executor
 from ..framework.placement import GroupRoom, Placement, PodGroupAssignments, PodGroupInfo
 from ..observe.times import DECIDED, STARTED
-from ..queue import QueuedPodInfo
+from ..queue.queued_pod import QueuedPodInfo
 from ..runtime import PluginRunError, ProfileRuntime
 from ..table import Ints
 from .attempt import Attempt, Outcome

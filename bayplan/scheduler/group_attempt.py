@@ -10,7 +10,7 @@ from ..api.pod import Pod
 from ..framework import Code, CycleState, Status
 from ..framework.group_options import HeldEviction
 from ..framework.placement import Placement, PodGroupInfo
-from ..queue import QueuedPodInfo
+from ..queue.queued_pod import QueuedPodInfo
 from .attempt import Attempt
 
 UNSCHEDULABLE_GROUP = "pod group is unschedulable"

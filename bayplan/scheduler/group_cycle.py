@@ -24,7 +24,7 @@ from ..framework import (
 )
 from ..framework.answer_checks import check_pair
 from ..framework.placement import PodGroupInfo
-from ..queue import QueuedPodInfo
+from ..queue.queued_pod import QueuedPodInfo
 from ..runtime import ProfileRuntime
 from ..runtime.plugin_failures import failed as failed_plugin
 from .attempt import Attempt, Outcome

@@ -26,7 +26,8 @@ from ..framework import (
     unschedulable,
 )
 from ..framework.interface import PlacementFeasiblePlugin
-from ..queue import GroupQueue, QueuedGroupInfo, QueuedPodInfo
+from ..queue.group_queue import GroupQueue, QueuedGroupInfo
+from ..queue.queued_pod import QueuedPodInfo
 from ..runtime.plugin_failures import failed as failed_plugin
 from ..table import Ints
 from .group_algorithm import GroupAlgorithm

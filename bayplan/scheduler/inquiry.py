@@ -23,7 +23,7 @@ from ..errors import ExtenderError, InputError
 from ..framework import SUCCESS, CycleState, Status, failure
 from ..framework.diagnosis import Diagnosis
 from ..observe.times import STARTED
-from ..queue import PodNominator
+from ..queue.nominator import PodNominator
 from ..runtime import PluginRunError, PreFiltered, ProfileRuntime
 from ..table import Bools, Ints, Rows
 from .all_refusals import AllRefusals

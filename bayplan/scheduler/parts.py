@@ -16,7 +16,7 @@ from ..framework.faults import PluginFaults
 from ..framework.handle import Client, Executor, RunBlocking, run_here
 from ..framework.lister import Lister
 from ..observe.scheduler_metrics import SchedulerMetrics
-from ..queue import SchedulingQueue
+from ..queue.scheduling_queue import SchedulingQueue
 from ..releases.feature_gates import FeatureGates
 from ..runtime import ProfileRuntime
 from ..runtime.executor import HoldingExecutor

@@ -18,7 +18,7 @@ from ..framework import CycleState, Status
 from ..framework.diagnosis import Diagnosis
 from ..observe.logs import step, v
 from ..observe.times import STEPS, Times
-from ..queue import QueuedPodInfo
+from ..queue.queued_pod import QueuedPodInfo
 from ..runtime import PluginRunError, ProfileRuntime
 from ..table import NodeTable
 from .attempt import Attempt, Explanation, Outcome

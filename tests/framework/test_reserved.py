@@ -2,7 +2,7 @@
 
 from bayplan.api.pod import Pod
 from bayplan.framework.reserved import Reserved
-from bayplan.queue import PodNominator
+from bayplan.queue.nominator import PodNominator
 from bayplan.table.writer import TableWriter
 from bayplan.testing.builders import make_node, make_pod, make_table
 

@@ -25,7 +25,7 @@ from bayplan.clock import ManualClock, Timers
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.framework import CycleState
 from bayplan.framework.interface import Preemption
-from bayplan.queue import QueuedPodInfo
+from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.runtime.executor import Finished, InlineExecutor, Work
 from bayplan.scheduler import Attempt, FirstByName, Scheduler, build_scheduler
 from bayplan.testing.builders import make_object, make_pod

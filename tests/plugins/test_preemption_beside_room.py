@@ -15,7 +15,7 @@ from bayplan.framework import CycleState, Handle
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.plugins.default_preemption.plugin import DefaultPreemption
 from bayplan.plugins.in_tree import IN_TREE
-from bayplan.queue import PodNominator
+from bayplan.queue.nominator import PodNominator
 from bayplan.runtime import ProfileRuntime, Registry
 from bayplan.table import ALL
 from bayplan.testing.builders import (

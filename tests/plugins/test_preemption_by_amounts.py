@@ -17,7 +17,7 @@ from bayplan.framework.diagnosis import Diagnosis
 from bayplan.plugins.default_preemption.plugin import DefaultPreemption
 from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit
 from bayplan.plugins.taint_toleration import TaintToleration
-from bayplan.queue import PodNominator
+from bayplan.queue.nominator import PodNominator
 from bayplan.runtime.filter_plugins import Filtering
 from bayplan.table import ALL
 from bayplan.testing.builders import (

@@ -4,7 +4,9 @@ from bayplan.api.pod import Pod
 from bayplan.clock import ManualClock
 from bayplan.framework import SUCCESS, Status, unresolvable
 from bayplan.framework.events import NODE, POD, ActionType, ClusterEvent, Hint
-from bayplan.queue import QueuedPodInfo, QueueSettings, SchedulingQueue
+from bayplan.queue.backoff import QueueSettings
+from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.testing.builders import make_pod
 
 GATES_GONE = ClusterEvent(POD, ActionType.UpdatePodSchedulingGatesEliminated)

@@ -10,7 +10,9 @@ from bayplan.api.pod import Pod
 from bayplan.clock import ManualClock
 from bayplan.framework import SUCCESS, ActionType, ClusterEvent, Status, unresolvable
 from bayplan.framework.events import NODE
-from bayplan.queue import QueuedPodInfo, QueueSettings, SchedulingQueue
+from bayplan.queue.backoff import QueueSettings
+from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.releases.feature_gates import FeatureGates
 from bayplan.testing.builders import make_pod
 

@@ -13,9 +13,10 @@ from bayplan.api.pod_groups import GangPolicy, PodGroup, PodGroupPolicy, PodGrou
 from bayplan.clock import ManualClock
 from bayplan.framework import SUCCESS, Code, Status, failure, unschedulable
 from bayplan.framework.events import UNSCHEDULED_POD_ADD
-from bayplan.queue import GroupQueue, QueuedGroupInfo, QueuedPodInfo, QueueSettings
 from bayplan.queue.active import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE
-from bayplan.queue.group_queue import INCOMPLETE, PENDING
+from bayplan.queue.backoff import QueueSettings
+from bayplan.queue.group_queue import INCOMPLETE, PENDING, GroupQueue, QueuedGroupInfo
+from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.releases.feature_gates import FeatureGates
 from bayplan.releases.release import DEFAULT_RELEASE
 from bayplan.testing.builders import make_pod

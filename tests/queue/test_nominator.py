@@ -1,7 +1,7 @@
 import pytest
 
 from bayplan.api.pod import Pod
-from bayplan.queue import PodNominator
+from bayplan.queue.nominator import PodNominator
 from bayplan.testing.builders import make_pod
 
 

@@ -16,7 +16,8 @@ from bayplan.framework.events import (
     ClusterEvent,
     Hint,
 )
-from bayplan.queue import QueuedPodInfo, SchedulingQueue
+from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.testing.builders import make_pod
 from tests.rig.random_examples import examples
 

@@ -15,7 +15,7 @@ from bayplan.framework.events import (
     ClusterEvent,
     Hint,
 )
-from bayplan.queue import QueueSettings
+from bayplan.queue.backoff import QueueSettings
 from bayplan.testing.builders import make_pod
 from tests.queue.queue_bench import Bench, gated_pod
 

@@ -14,7 +14,8 @@ from bayplan.framework import SUCCESS, CycleState, PreBindPlugin, Status, wait
 from bayplan.framework.events import FORCE_ACTIVATE, NODE_ADD
 from bayplan.plugins.default_preemption.evictions import _evicted
 from bayplan.plugins.default_preemption.plugin import DefaultPreemption
-from bayplan.queue import QueuedPodInfo, QueueSettings
+from bayplan.queue.backoff import QueueSettings
+from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.releases.feature_gates import FeatureGates
 from bayplan.releases.release import RELEASES, find_release
 from bayplan.runtime.commit_plugins import pre_bind_groups

@@ -27,7 +27,7 @@ from bayplan.config.types import SchedulerConfiguration
 from bayplan.framework import Status
 from bayplan.framework.handle import PodEvent
 from bayplan.framework.victims import Victims
-from bayplan.queue import QueuedPodInfo
+from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.releases.feature_gates import FeatureGates
 from bayplan.releases.release import DEFAULT_RELEASE, find_release
 from bayplan.scheduler import Attempt, FirstByName, Outcome, Scheduler, build_scheduler

@@ -20,7 +20,7 @@ from bayplan.api.wire.decode import decode_object
 from bayplan.clock import ManualClock
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.errors import InputError
-from bayplan.queue import QueuedPodInfo
+from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler import Attempt, FirstByName, build_scheduler
 
 from .cases import Disagreement, case_config, case_gates

@@ -18,9 +18,8 @@ from bayplan.clock import ManualClock
 from bayplan.framework import Code, CycleState, PostFilterResult, Status
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.victims import Victims
-from bayplan.queue import QueuedGroupInfo
 from bayplan.queue.active import BACKOFF, UNSCHEDULABLE
-from bayplan.queue.group_queue import group_name
+from bayplan.queue.group_queue import QueuedGroupInfo, group_name
 from bayplan.releases.feature_gates import FeatureGates
 from bayplan.releases.release import DEFAULT_RELEASE, find_release
 from bayplan.runtime import ProfileRuntime

@@ -18,14 +18,12 @@ from bayplan.clock import ManualClock
 from bayplan.framework import SUCCESS, Status, unresolvable
 from bayplan.framework.events import ActionType, ClusterEvent, Hint, HintFunction
 from bayplan.plugins.priority_sort import PrioritySort
-from bayplan.queue import (
-    PodNominator,
-    QueuedPodInfo,
-    QueueSettings,
-    Registration,
-    SchedulingQueue,
-    queueing_hints,
-)
+from bayplan.queue import queueing_hints
+from bayplan.queue.backoff import QueueSettings
+from bayplan.queue.nominator import PodNominator
+from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.queue.queueing_hints import Registration
+from bayplan.queue.scheduling_queue import SchedulingQueue
 
 from .cases import Disagreement, case_gates
 
