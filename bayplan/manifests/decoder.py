@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -93,7 +93,7 @@ def iter_source(source: Source, in_pieces: bool) -> Iterator[Found]:
     elif in_pieces:
         yield from _iter_yaml_pieces(source)
     else:
-        yield from _iter_yaml(source)
+        yield from _iter_yaml(source, 0, len(source.data), before=0)
 
 
 def _iter_bay(source: Source) -> Iterator[Found]:
@@ -135,9 +135,13 @@ def _iter_flow(source: Source, start: int, before: int, error: DecodeError) -> I
     except YamlError as fault:
         if document == before and _JSON_START.match(text):
             raise error from None
-        line = fault.line + source.data[:start].count(b"\n") if fault.line else 0
-        moved = YamlError(fault.problem, line)
-        raise DecodeError(_place(source, document + 1), str(moved)) from None
+        raise _yaml_fault(source, fault, document + 1, start) from None
+
+
+def _yaml_fault(source: Source, fault: YamlError, document: int, start: int) -> DecodeError:
+    """The error for a fault in the YAML from `start` on."""
+    line = fault.line + source.data[:start].count(b"\n") if fault.line else 0
+    return DecodeError(_place(source, document), str(YamlError(fault.problem, line)))
 
 
 def _iter_json_items(source: Source, items: ItemList) -> Iterator[Found]:
@@ -248,30 +252,24 @@ def _iter_json_stream(source: Source, data: bytes) -> Iterator[Found]:
 
 
 def _iter_yaml_pieces(source: Source) -> Iterator[Found]:
-    data, document = source.data, 0
-    repeated: list[RepeatedKey] = []
-    for start, end in cut_documents(data):
-        items = find_yaml_list(data, start, end)
-        if items is not None:
+    document = 0
+    for start, end in cut_documents(source.data):
+        items = find_yaml_list(source.data, start, end)
+        if items is None:
+            document = yield from _iter_yaml(source, start, end, document)
+        else:
             document += 1
             yield from _iter_yaml_items(source, items, document)
-            continue
-        for tree in _parse(source, start, end, document + 1, repeated):
-            document += 1
-            yield from _notes(source, repeated, document, start)
-            yield from _decode_tree(source, tree, document, start)
 
 
-def _iter_yaml(source: Source) -> Iterator[Found]:
-    document = 0
-    repeated: list[RepeatedKey] = []
-    try:
-        for tree in iter_trees(source.data[:], repeated.append):
-            document += 1
-            yield from _notes(source, repeated, document, 0)
-            yield from _decode_tree(source, tree, document, 0)
-    except YamlError as error:
-        raise DecodeError(_place(source, document + 1), str(error)) from None
+def _iter_yaml(source: Source, start: int, end: int, before: int) -> Generator[Found, None, int]:
+    """Yield from YAML between two positions, after `before` documents; returns how many there are until its end."""
+    document, repeated = before, list[RepeatedKey]()
+    for tree in _parse(source, start, end, before, repeated):
+        document += 1
+        yield from _notes(source, repeated, document, start)
+        yield from _decode_tree(source, tree, document, start)
+    return document
 
 
 def _notes(
@@ -302,7 +300,7 @@ def _iter_yaml_items(source: Source, items: ItemList, document: int) -> Iterator
         raise NotInPiecesError
     count = 0
     for start, end in items.pieces(source.data, YAML_PIECE):
-        trees = list(_parse(source, start, end, document, repeated))
+        trees = list(_parse(source, start, end, document - 1, repeated))
         if len(trees) != 1 or not isinstance(trees[0], list):
             raise NotInPiecesError
         yield from _notes(source, repeated, document, start)
@@ -313,19 +311,20 @@ def _iter_yaml_items(source: Source, items: ItemList, document: int) -> Iterator
 
 
 def _parse(
-    source: Source, start: int, end: int, document: int, repeated: list[RepeatedKey]
+    source: Source, start: int, end: int, before: int, repeated: list[RepeatedKey]
 ) -> Iterator[Any]:
     """Yield the documents in a piece of YAML; keys that a mapping has twice are added to `repeated`."""
+    document = before
     try:
-        yield from iter_trees(source.data[start:end], repeated.append)
+        for tree in iter_trees(source.data[start:end], repeated.append):
+            document += 1
+            yield tree
     except YamlError as error:
         is_piece = end - start < len(source.data)
         short = len(source.data) <= REPARSE_UP_TO or isinstance(error, UndefinedAliasError)
         if is_piece and short:
             raise NotInPiecesError from None
-        line = error.line + source.data[:start].count(b"\n") if error.line else 0
-        moved = YamlError(error.problem, line)
-        raise DecodeError(_place(source, document), str(moved)) from None
+        raise _yaml_fault(source, error, document + 1, start) from None
 
 
 def _decode_tree(source: Source, tree: Any, document: int, position: int) -> Iterator[Found]:

@@ -6,11 +6,11 @@ Mirrors staging/src/k8s.io/kube-scheduler/config/v1/types.go of v1.20.
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import field
+from msgspec import field, structs
 
 from ..decode import Int32, Int64
 from ..plugin_args import ResourceSpec, UtilizationShapePoint
-from ..types import Extender, ExtenderTLS, ManagedResource
+from ..types import Extender
 
 API_VERSION = "v1"
 KIND = "Policy"
@@ -84,27 +84,16 @@ class PriorityFile(msgspec.Struct, frozen=True, rename="camel"):
     argument: PriorityArgumentFile | None = None
 
 
-class LegacyExtender(msgspec.Struct, frozen=True, rename="camel"):
-    """An extender; its field names are case-insensitive."""
+class LegacyExtender(Extender, frozen=True, rename="camel"):
+    """An extender, as it was written then; its field names are case-insensitive."""
 
-    url_prefix: str = ""
-    filter_verb: str = ""
-    preempt_verb: str = ""
-    prioritize_verb: str = ""
-    weight: Int64 = 0
-    bind_verb: str = ""
     enable_https: bool = False
-    tls_config: ExtenderTLS | None = None
-    http_timeout: Nanoseconds = 0
-    node_cache_capable: bool = False
-    managed_resources: tuple[ManagedResource, ...] = ()
-    ignorable: bool = False
+    http_timeout_s: Nanoseconds = field(default=0, name="httpTimeout")
 
     def to_extender(self) -> Extender:
         """Returns the extender as the current format has it."""
-        members = {name: getattr(self, name) for name in self.__struct_fields__}
-        del members["http_timeout"]
-        return Extender(http_timeout_s=self.http_timeout / _NANO, **members)
+        members = structs.asdict(self) | {"http_timeout_s": self.http_timeout_s / _NANO}
+        return Extender(**members)
 
 
 class PolicyFile(msgspec.Struct, frozen=True, rename="camel"):

@@ -56,15 +56,7 @@ class MatchingPods(msgspec.Struct):
 
     def clone(self) -> MatchingPods:
         """A copy for a what-if."""
-        return MatchingPods(
-            self.table,
-            self.alike,
-            self.has_service,
-            self.order,
-            self.counts,
-            self.removed.copy(),
-            self.added.copy(),
-        )
+        return msgspec.structs.replace(self, removed=self.removed.copy(), added=self.added.copy())
 
     def first_row(self) -> int | None:
         """The row of the first pod in the list; None when the list is empty. KeyError when its node is not known."""
