@@ -6,7 +6,6 @@ Mirrors pkg/scheduler/framework/plugins/{topologyaware/topology_placement,podgro
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -17,12 +16,10 @@ from ..api.pod_groups import PREFERRED_TOPOLOGY, PodGroup
 from ..framework import (
     MAX_SCORE,
     CycleState,
-    Handle,
     PlacementGeneratePlugin,
     PlacementScorePlugin,
     Status,
     failure,
-    typed_args,
     unschedulable,
 )
 from ..framework.placement import Placement, PodGroupAssignments, PodGroupInfo
@@ -51,14 +48,10 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
 
     name = "TopologyPlacementGenerator"
 
-    def __init__(self, levels: Sequence[str] = ()) -> None:
-        self._levels = tuple(levels)
+    args_type = PlacementArgs
 
-    @classmethod
-    def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls(typed_args(PlacementArgs, args).levels)
-        plugin.handle = handle
-        return plugin
+    def __init__(self, args: PlacementArgs | None = None) -> None:
+        self._levels = () if args is None else args.levels
 
     def generate_placements(
         self, state: CycleState, group: PodGroupInfo, parent: Placement

@@ -7,8 +7,7 @@ does not fill one node after the other: NodeResourcesFit with `MostAllocated` do
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any, Self
+from collections.abc import Hashable
 
 import msgspec
 
@@ -16,7 +15,7 @@ from ..amounts import AlignmentRule, AmountRules, rule_points
 from ..api.pod import Pod, PodSpec
 from ..api.resources import CPU, MEMORY
 from ..errors import InputError
-from ..framework import NODE_ROW, CycleState, Handle, ScorePlugin, typed_args
+from ..framework import NODE_ROW, CycleState, ScorePlugin
 from ..table import Ints, NodeTable, Rows
 
 
@@ -40,14 +39,10 @@ class NodeResourcesAlignment(ScorePlugin):
     name = "NodeResourcesAlignment"
     scope = NODE_ROW
 
-    def __init__(self, resources: Sequence[str] = (CPU, MEMORY)) -> None:
-        self._resources = tuple(resources)
+    args_type = NodeResourcesAlignmentArgs
 
-    @classmethod
-    def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls(typed_args(NodeResourcesAlignmentArgs, args).resources)
-        plugin.handle = handle
-        return plugin
+    def __init__(self, args: NodeResourcesAlignmentArgs | None = None) -> None:
+        self._resources = (args or NodeResourcesAlignmentArgs()).resources
 
     def spec_key(self, spec: PodSpec) -> Hashable:
         return tuple([spec.requests.get(resource, 0) for resource in self._resources])

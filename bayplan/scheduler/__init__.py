@@ -6,7 +6,7 @@ plugins), a thread, I/O. Called by: `drivers`, `sim`, `answers`, `cli`.
 """
 
 from ..engine import Decision, Reason
-from ..queue import QueuedPodInfo
+from ..queue.queued_pod import QueuedPodInfo
 from ..runtime.plugin_registry import module_source, names_module
 from .attempt import Attempt, Explanation, Outcome, PluginScore
 from .build import build_scheduler
@@ -22,14 +22,13 @@ from .group_attempt import GroupAttempt, MemberTrial
 from .group_cause import cause_of, run_to_tell
 from .inquiry import GroupInquiry, Inquiry, gated_attempts
 from .parts import PluginSource, SchedulerSettings
-from .select_host import FirstByName, FirstFound, RandomTies, TieBreak
+from .select_host import FirstByName, RandomTies, TieBreak
 
 __all__ = [
     "Attempt",
     "Decision",
     "Explanation",
     "FirstByName",
-    "FirstFound",
     "GroupAttempt",
     "GroupInquiry",
     "Inquiry",

@@ -10,7 +10,7 @@ from .changes import ChangeLog, RowLog
 from .columns import ALL, FIRST_ROW, Bools, Column, Ints, ResourceColumns, Rows, RowValues, Size
 from .labels import ABSENT, LabelColumn
 from .node_table import AmountColumns, AmountsCopy, NodeInfo, NodeTable, shares_of
-from .terms import DomainCounts, PodTerm, marks_of_domains, sum_by_domain
+from .terms import DomainCounts, PodTerm, marks_of_domains
 
 __all__ = [
     "ABSENT",
@@ -36,6 +36,5 @@ __all__ = [
     "TermKind",
     "marks_of_domains",
     "shares_of",
-    "sum_by_domain",
     "term_selects",
 ]

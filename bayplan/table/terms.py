@@ -16,7 +16,7 @@ import numpy as np
 from ..api.node import HOSTNAME
 from ..api.pod import Pod, PodClass
 from ..api.selectors import LabelSelector
-from .columns import Bools, Column, Ints, RowValues, Size
+from .columns import Column, Ints, RowValues, Size
 from .labels import ABSENT, LabelColumn, LabelColumns
 
 MAX_CELLS = 32_000_000
@@ -162,14 +162,6 @@ def marks_of_domains(label: LabelColumn, counts: DomainCounts, nodes: int) -> tu
     if label.is_unique and label.key == HOSTNAME:
         return counts.column, label.presence
     return (label.column,)
-
-
-def sum_by_domain(label: LabelColumn, per_row: Ints, among: Bools | None = None) -> Ints:
-    """int64 per domain: the sum of `per_row` over its rows (those in `among`, when given)."""
-    rows = np.flatnonzero(per_row)  # mostly few
-    if among is not None:
-        rows = rows[among[rows]]
-    return _sum_at(label, rows, per_row[rows])
 
 
 def _sum_at(label: LabelColumn, rows: Ints, pods: Ints) -> Ints:

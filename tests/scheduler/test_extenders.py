@@ -7,9 +7,10 @@ import pytest
 
 from bayplan.errors import ApiError, ConfigError
 from bayplan.framework import Code
-from bayplan.scheduler import FirstFound, Outcome
+from bayplan.scheduler import Outcome
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.extenders import FakeExtender
+from tests.rig.first_found import FirstFound
 from tests.rig.scenarios import Scenario
 from tests.scheduler.extender_bench import DEAD, GPU, NODES, Bench
 

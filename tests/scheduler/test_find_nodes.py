@@ -8,9 +8,10 @@ from bayplan.clock import ManualClock
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.config.load import parse_config
 from bayplan.engine import Engine
-from bayplan.scheduler import Attempt, FirstFound, Scheduler, build_scheduler
+from bayplan.scheduler import Attempt, Scheduler, build_scheduler
 from bayplan.scheduler.find_nodes import num_feasible_nodes_to_find
 from bayplan.testing.builders import make_node, make_pod
+from tests.rig.first_found import FirstFound
 from tests.rig.scenarios import attempts_of
 
 V1 = {

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.scheduler import FirstByName, FirstFound, RandomTies, TieBreak
+from bayplan.scheduler import FirstByName, RandomTies, TieBreak
 from bayplan.scheduler.select_host import best_positions
 from bayplan.table import Ints, NodeTable
 from bayplan.table.writer import TableWriter
 from bayplan.testing.builders import make_node, make_table
+from tests.rig.first_found import FirstFound
 
 
 @dataclass

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bayplan.api.pod import Pod
 from bayplan.api.selectors import LabelSelector, Requirement
-from bayplan.table import NodeTable, PodTerm, sum_by_domain, terms
+from bayplan.table import NodeTable, PodTerm, terms
 from bayplan.table.terms import NO_POD
 from bayplan.table.writer import TableWriter
 from bayplan.testing.builders import make_node, make_pod, make_table
@@ -158,15 +158,6 @@ def test_domain_counts_follow_node_labels() -> None:
 
     writer.remove_node("b")
     assert per_domain(table, term) == {"z1": 0, "z2": 0, "z3": 0}
-
-
-def test_sum_by_domain_among_some_rows() -> None:
-    table = cluster()
-    among = table.terms.count(PodTerm(None, WEB)).per_row == 1
-
-    sums = sum_by_domain(table.labels.column(ZONE), table.pod_count, among)
-
-    assert sums.tolist() == [2, 0, 0]
 
 
 def test_terms_unused_for_longest_are_dropped_and_counted_again(
