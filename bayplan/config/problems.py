@@ -91,7 +91,8 @@ class Problems(list[Problem]):
             upstream = Upstream((upstream,))
         bad_value = None
         if kind not in _VALUELESS:
-            bad_value = _as_json(got if upstream.value is None else upstream.value)
+            value = got if upstream.value is None else upstream.value
+            bad_value = json.dumps(value, ensure_ascii=False, default=lambda _: {})
         self.append(Problem(path, expected, show(got), kind, upstream.details, bad_value))
 
     def cover(self, path: str) -> bool:
@@ -117,11 +118,6 @@ def show(value: Any) -> str:
 def supported(choices: tuple[str, ...]) -> str:
     """Return kube-scheduler's text for the values a field may have."""
     return "supported values: " + ", ".join(f'"{choice}"' for choice in choices)
-
-
-def _as_json(value: object) -> str:
-    """Returns a value as kube-scheduler prints it."""
-    return json.dumps(value, ensure_ascii=False, default=lambda _: {})
 
 
 class Literally(str):

@@ -17,7 +17,6 @@ from .problems import Literally, ProblemKind, Problems, Upstream
 from .types import (
     PLACEMENT_POINTS,
     POINT_NAMES,
-    ClientConnection,
     Extender,
     LeaderElection,
     ManagedResource,
@@ -61,7 +60,10 @@ def validate_config(
         f'(KubeSchedulerConfiguration is version "{api_version}")'
     )
     rules = _Rules(removed, refusal, gates)
-    _client_connection(config.client_connection, problems)
+    burst = config.client_connection.burst
+    if burst < 0:
+        path, expected = "clientConnection.burst", "a number not below 0"
+        problems.add(path, expected, burst, upstream="must be non-negative")
     _leader_election(config.leader_election, problems)
     if config.parallelism <= 0:
         upstream = "should be an integer value greater than zero"
@@ -84,12 +86,6 @@ def _percentage(percentage: int | None, path: str, problems: Problems) -> None:
     if percentage is not None and not 0 <= percentage <= 100:
         expected, upstream = "a percentage from 0 to 100", "not in valid range [0-100]"
         problems.add(path, expected, percentage, upstream=upstream)
-
-
-def _client_connection(connection: ClientConnection, problems: Problems) -> None:
-    if connection.burst < 0:
-        path, expected = "clientConnection.burst", "a number not below 0"
-        problems.add(path, expected, connection.burst, upstream="must be non-negative")
 
 
 def _leader_election(election: LeaderElection, problems: Problems) -> None:

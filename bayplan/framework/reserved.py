@@ -8,7 +8,6 @@ import numpy as np
 
 from ..amounts import POD_COUNT
 from ..api.pod import Pod
-from ..stamped_cache import StampedCache
 from ..table import Bools, Ints, NodeTable
 from .handle import Nominator
 
@@ -130,18 +129,3 @@ class Reserved:
             if len(values) < size:
                 grown = self._usage[resource] = np.zeros(size, dtype=np.int64)
                 grown[: len(values)] = values
-
-
-class Reservations:
-    """Use of nominated pods, by the priority that a pod must have at least to count."""
-
-    def __init__(self) -> None:
-        self._by_priority: StampedCache[int, Reserved] = StampedCache("reservations", 64)
-
-    def at_least(self, priority: int, table: NodeTable, nominator: Nominator) -> Reserved:
-        """Use of pods nominated with at least this priority, up to date; always for the same table and nominator."""
-        reserved = self._by_priority.get(priority)
-        if reserved is None:
-            reserved = self._by_priority.put(priority, Reserved(table, nominator, priority))
-        reserved.follow()
-        return reserved

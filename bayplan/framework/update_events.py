@@ -80,21 +80,12 @@ def _has_lost_its_gates(old: Pod, new: Pod) -> bool:
     return bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates
 
 
-def _has_other_tolerations(old: Pod, new: Pod) -> bool:
-    """Whether their number differs: the API only lets tolerations be added."""
-    return len(old.tolerations) != len(new.tolerations)
-
-
 def _has_other_claims(old: Pod, new: Pod) -> bool:
     before, after = old.status, new.status
     return not (
         is_equal(before.resource_claim_statuses, after.resource_claim_statuses)
         and is_equal(before.extended_resource_claim_status, after.extended_resource_claim_status)
     )
-
-
-def _is_uncordoned(old: Node, new: Node) -> bool:
-    return old.unschedulable and not new.unschedulable
 
 
 def _conditions(node: Node) -> dict[str, str]:
@@ -109,11 +100,12 @@ POD_CHANGES: tuple[tuple[ActionType, PodChange], ...] = (
     (ActionType.UpdatePodLabel, _has_other_labels),
     (ActionType.UpdatePodScaleDown, _is_scaled_down),
     (ActionType.UpdatePodSchedulingGatesEliminated, _has_lost_its_gates),
-    (ActionType.UpdatePodToleration, _has_other_tolerations),
+    # Their number is enough: the API only lets tolerations be added.
+    (ActionType.UpdatePodToleration, lambda old, new: len(old.tolerations) != len(new.tolerations)),
     (ActionType.UpdatePodGeneratedResourceClaim, _has_other_claims),
 )
 NODE_CHANGES: tuple[tuple[ActionType, NodeChange], ...] = (
-    (ActionType.UpdateNodeTaint, _is_uncordoned),
+    (ActionType.UpdateNodeTaint, lambda old, new: old.unschedulable and not new.unschedulable),
     (ActionType.UpdateNodeAllocatable, lambda old, new: old.allocatable != new.allocatable),
     (ActionType.UpdateNodeLabel, _has_other_labels),
     (ActionType.UpdateNodeTaint, lambda old, new: old.taints != new.taints),

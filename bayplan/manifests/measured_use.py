@@ -139,7 +139,8 @@ def _add_series(use: MeasuredUse, series: Any, place: str, resource: str) -> Non
     container = str(labels.get("container") or labels.get("container_name") or "")
     if not all(pod) or container == PAUSE:
         return  # of a node, a slice of the system, or a sandbox
-    found = resource or _resource_of(labels)
+    name = str(labels.get("resource") or labels.get("__name__") or "")
+    found = resource or next((known for known in RESOURCES if known in name), "")
     if not found:
         raise InputError(
             f"{place}: expected a metric or a label resource that names cpu or memory; give it as --usage cpu=FILE"
@@ -153,11 +154,6 @@ def _add_series(use: MeasuredUse, series: Any, place: str, resource: str) -> Non
         if value >= 0:  # NaN marks a gap
             amount = round(value * 1000) if found == CPU else round(value)
             use.add((str(pod[0]), str(pod[1])), container, found, amount, time_s)
-
-
-def _resource_of(labels: Mapping[str, Any]) -> str:
-    text = str(labels.get("resource") or labels.get("__name__") or "")
-    return next((resource for resource in RESOURCES if resource in text), "")
 
 
 def _add_table(use: MeasuredUse, data: bytes, place: str) -> None:

@@ -96,7 +96,8 @@ def patch_of(
         made = applied(current, tree, last or {}, type_name)
     except PatchError as error:
         raise InputError(f"{there.kind} {there.key}: {error}") from None
-    made["metadata"] = {**made["metadata"], **_only(current["metadata"], IDENTITY)}
+    kept = {name: value for name, value in current["metadata"].items() if name in IDENTITY}
+    made["metadata"] = {**made["metadata"], **kept}
     patch = merge_difference(current, made)
     if last is None:
         return ApplicationPatch(patch)
@@ -138,7 +139,3 @@ def _applied(
 
 def _without(tree: Tree, names: Iterable[str]) -> Tree:
     return {name: value for name, value in tree.items() if name not in names}
-
-
-def _only(tree: Tree, names: Iterable[str]) -> Tree:
-    return {name: value for name, value in tree.items() if name in names}

@@ -123,17 +123,14 @@ def _expand(path: str) -> Iterator[str]:
         raise InputError(f"{path}: {fault}")
     is_recursive = _IS_RECURSIVE.get()
     below = place.rglob("*") if is_recursive else place.iterdir()
-    found = sorted(file for file in below if _is_manifest(file))
+    named = (file for file in below if file.name.removesuffix(".gz").endswith(SUFFIXES))
+    found = sorted(file for file in named if file.is_file())
     if not found:
         more = "" if is_recursive else "; -R reads folders below it, too"
         raise InputError(
             f"{path}: expected files named *.yaml, *.yml, *.json or *.bay; got none{more}"
         )
     yield from map(str, found)
-
-
-def _is_manifest(file: Path) -> bool:
-    return file.name.removesuffix(".gz").endswith(SUFFIXES) and file.is_file()
 
 
 def _map_plain(file: str, name: str, size: int) -> Buffer | None:

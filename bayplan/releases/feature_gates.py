@@ -144,7 +144,9 @@ class FeatureGates(Mapping[str, bool]):
         for name, (position, text) in self._not_implemented().items():
             if position is not self._positions.get(name):
                 continue
-            cause = "" if name in self.settings else self._cause(name)
+            cause = ""
+            if name not in self.settings:
+                cause = f" (its default in v{self.version}; add {name}={_shown(not position)})"
             found.append(f"{name}={_shown(position)} is not implemented: {text}{cause}")
         return found
 
@@ -208,11 +210,6 @@ class FeatureGates(Mapping[str, bool]):
             return f"; v{self.release.version} does not have it, only {span(having)}"
         similar = difflib.get_close_matches(name, self._gates, n=3)
         return f"; did you mean {' or '.join(similar)}?" if similar else ""
-
-    def _cause(self, name: str) -> str:
-        """Reason why a gate that was not set by its name is on or off."""
-        opposite = _shown(not self._positions[name])
-        return f" (its default in v{self.version}; add {name}={opposite})"
 
     def __getitem__(self, name: str) -> bool:
         return self._positions[self.release.merged_gates.get(name, name)]

@@ -27,7 +27,8 @@ from ..framework import (
 from ..framework.answer_checks import check_pair
 from ..framework.diagnosis import Diagnosis, Judgement
 from ..framework.handle import Nominator
-from ..framework.reserved import Reservations, Reserved
+from ..framework.reserved import Reserved
+from ..stamped_cache import StampedCache
 from ..table import ALL, Bools, Ints, NodeTable, Rows
 from .node_check import NodeJudge
 from .plugin_calls import PodCalls, ask_filter, ask_hook
@@ -61,7 +62,8 @@ class Filtering(NodeJudge):
     ) -> None:
         super().__init__(pre_filters, filters, nominator, check_all)
         self.post_filters = tuple(post_filters)
-        self._reservations = Reservations()
+        self._reserved: StampedCache[int, Reserved] = StampedCache("reservations", 64)
+        """Use of nominated pods, by the priority that a pod must have at least to count."""
 
     def run_pre_filters(self, state: CycleState, pod: Pod, table: NodeTable) -> PreFiltered:
         """Run PreFilter in order; Unschedulable goes on, since preemption needs the others' state."""
@@ -130,7 +132,12 @@ class Filtering(NodeJudge):
 
     def reserved(self, pod: Pod, table: NodeTable) -> Reserved:
         """Use of pods nominated with at least the priority of `pod`, up to date."""
-        return self._reservations.at_least(pod.priority, table, self._nominator)
+        least = pod.priority
+        reserved = self._reserved.get(least)
+        if reserved is None:
+            reserved = self._reserved.put(least, Reserved(table, self._nominator, least))
+        reserved.follow()
+        return reserved
 
     def judge_in_order(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints

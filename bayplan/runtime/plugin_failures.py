@@ -50,7 +50,9 @@ def failed(
     if isinstance(cause, PluginRunError):
         return cause
     doing = doing.format(f'"{plugin.name}"')
-    if isinstance(cause, BaseException) and _is_fault(plugin, cause):
+    # An error of the API server, the network or the file system may be over when the pod is tried again.
+    is_fault = not is_in_tree(plugin) and not isinstance(cause, ApiError | OSError)
+    if isinstance(cause, BaseException) and is_fault:
         fault = PluginFaultError(f"{doing}: {fault_text(type(plugin), method, cause)}")
         fault.__cause__ = cause
         return PluginRunError(Status(Code.Error, (), plugin.name, fault))
@@ -98,11 +100,6 @@ def last_line_in(file: str, traceback: TracebackType | None) -> int | None:
     """The line of `file` that was reached last."""
     lines = [line for frame, line in walk_tb(traceback) if frame.f_code.co_filename == file]
     return lines[-1] if lines else None
-
-
-def _is_fault(plugin: Plugin, error: BaseException) -> bool:
-    """An error of the API server, the network or the file system may be over when the pod is tried again."""
-    return not is_in_tree(plugin) and not isinstance(error, ApiError | OSError)
 
 
 def _place_in_traceback(plugin: type[Plugin], traceback: TracebackType | None) -> tuple[str, str]:

@@ -67,7 +67,8 @@ class ProfileRuntime:
         self.handle = handle
         self.metrics = handle.metrics.profile(self.name)
         self.points = expand_plugins(profile, list(registry), registry.implements)
-        self.plugins = self._make_plugins(profile, registry)
+        names = dict.fromkeys(ref.name for refs in self.points.values() for ref in refs)
+        self.plugins = {name: make_plugin(registry.get(name), profile, handle) for name in names}
         self.is_in_tree = all(map(is_in_tree, self.plugins.values()))
         """Whether all of its plugins are part of this package."""
         self.queue_sort = self._at("queue_sort", QueueSortPlugin)[0]
@@ -140,10 +141,6 @@ class ProfileRuntime:
             if not status.is_success:
                 return status.by(plugin.name)
         return SUCCESS
-
-    def _make_plugins(self, profile: Profile, registry: Registry) -> dict[str, Plugin]:
-        names = dict.fromkeys(ref.name for refs in self.points.values() for ref in refs)
-        return {name: make_plugin(registry.get(name), profile, self.handle) for name in names}
 
     def _at(self, point: str, kind: type[P]) -> list[P]:
         found = [self.plugins[ref.name] for ref in self.points[point]]

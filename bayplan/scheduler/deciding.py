@@ -38,7 +38,8 @@ class Decider:
 
     def __init__(self, parts: Parts, explain: bool) -> None:
         self._table = parts.cache.table
-        self._explain = explain
+        self.explains = explain
+        """Whether attempts have an explanation."""
         self._extenders = parts.extenders
         self._may_use_engine = parts.extenders is None
         self._engines = {
@@ -55,11 +56,11 @@ class Decider:
     @contextmanager
     def briefly(self) -> Iterator[None]:
         """Record no explanations until the end of the block."""
-        was, self._explain = self._explain, False
+        was, self.explains = self.explains, False
         try:
             yield
         finally:
-            self._explain = was
+            self.explains = was
 
     def find_node(
         self,
@@ -87,15 +88,15 @@ class Decider:
         ):
             return
         decision = self._decide(profile, state, pod, within)
-        if decision is not None and not self._explain:
+        if decision is not None and not self.explains:
             self._take(profile, state, attempt, decision, makes_room)
             return
         if decision is not None:  # it is shown beside the reference, which runs all plugins
             state.clear()
         if self._metrics.is_sampled():
             state.sampled_by = self._metrics
-        search = self._finder.find(profile, state, pod, everything=self._explain, within=within)
-        if self._explain:
+        search = self._finder.find(profile, state, pod, everything=self.explains, within=within)
+        if self.explains:
             attempt.explanation = explain_search(search, state, table)
         attempt.feasible_nodes = table.count(search.rows)
         if decision is not None:
@@ -110,7 +111,7 @@ class Decider:
 
     def _take_nominated(self, profile: ProfileRuntime, state: CycleState, attempt: Attempt) -> bool:
         """Whether the pod fits on the node that it is nominated to, by the engine: that node is taken unscored."""
-        if self._explain or not self._may_use_engine:
+        if self.explains or not self._may_use_engine:
             return False
         try:
             row = self._engines[profile.name].nominated_row(state, attempt.pod)
@@ -130,11 +131,6 @@ class Decider:
         """The engine's decision on a pod of an inquiry; None if plugins have to be called."""
         return self._decide(profile, CycleState(), pod, None)
 
-    @property
-    def explains(self) -> bool:
-        """Whether attempts have an explanation."""
-        return self._explain
-
     def set_score_weights(self, weights: Mapping[str, int], profile: ProfileRuntime) -> None:
         """Give Score plugins of a profile other weights; the plugins that are not named keep theirs."""
         profile.scoring = profile.scoring.with_weights(weights)
@@ -148,7 +144,7 @@ class Decider:
 
     def fillings(self, profile: ProfileRuntime, pods: Sequence[Pod]) -> Fillings | None:
         """Rows that the kernel gives `pods` one after another; None if the members must be tried in full."""
-        if not self._may_use_engine or self._explain:
+        if not self._may_use_engine or self.explains:
             return None
         try:
             engine = self._engines[profile.name]

@@ -88,12 +88,9 @@ def log_refusals(pod: Pod, diagnosis: Diagnosis) -> None:
     if not log.isEnabledFor(v(REFUSALS)):
         return
     for status, rows in diagnosis.by_status():
-        _log_refusal(pod, status, len(rows))
-
-
-def _log_refusal(pod: Pod, status: Status, nodes: int) -> None:
-    keys = {"pod": pod.key, "plugin": status.plugin, "status": status.message, "nodes": nodes}
-    step(log, REFUSALS, "Nodes were refused for the pod", code=status.code.name, **keys)
+        refused = {"plugin": status.plugin, "status": status.message, "nodes": len(rows)}
+        text, code = "Nodes were refused for the pod", status.code.name
+        step(log, REFUSALS, text, code=code, pod=pod.key, **refused)
 
 
 def log_post_filter(pod: Pod, status: Status) -> None:

@@ -59,7 +59,7 @@ class Reach:
         number = self._numbers[alternatives] = len(self._numbers)
         if any(not requirements for requirements in alternatives):
             self._everywhere.add(number)
-        elif all(_is_list_of_values(requirements) for requirements in alternatives):
+        elif all(len(own) == 1 and own[0].operator == "In" for own in alternatives):
             for requirements in alternatives:
                 key = requirements[0].key
                 values = self._by_label.setdefault(key, _LabelValues(key))
@@ -108,10 +108,6 @@ class Reach:
         near = ranks < depth
         places[ranks[near], grouped[near]] = order[near]
         return places
-
-
-def _is_list_of_values(requirements: tuple[Requirement, ...]) -> bool:
-    return len(requirements) == 1 and requirements[0].operator == "In"
 
 
 def _without_doubles(places: Ints, nowhere: int) -> Ints:

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from ...api.dra import (
     FINALIZER,
-    AllocatedDeviceStatus,
     AllocationResult,
     DeviceRequestAllocationResult,
     ResourceClaim,
@@ -165,8 +164,10 @@ class ClaimBinder:
                     allocation = None
             _check(claim, allocation)
             try:
-                if allocation is not None and FINALIZER not in (claim.metadata.finalizers or ()):
-                    claim = yield self._handle.client.update(_with_finalizer(claim))
+                finalizers = claim.metadata.finalizers or ()
+                if allocation is not None and FINALIZER not in finalizers:
+                    metadata = replace(claim.metadata, finalizers=(*finalizers, FINALIZER))
+                    claim = yield self._handle.client.update(replace(claim, metadata=metadata))
                 status = self._status(claim, one.user, allocation)
                 written: ResourceClaim = yield self._handle.client.update_status(
                     replace(claim, status=status)
@@ -345,7 +346,9 @@ def is_ready(claim: ResourceClaim) -> bool:
     for result in _results(claim):
         if not result.binding_conditions:
             continue
-        said = next((d for d in claim.status.devices or () if _is_about(d, result)), None)
+        device = result.driver, result.pool, result.device
+        given = claim.status.devices or ()
+        said = next((d for d in given if (d.driver, d.pool, d.device) == device), None)
         if said is None:
             return False
         conditions = {c.get("type"): c for c in said.conditions or ()}
@@ -384,10 +387,6 @@ def _results(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
     return () if allocation is None else allocation.devices.results or ()
 
 
-def _is_about(said: AllocatedDeviceStatus, result: DeviceRequestAllocationResult) -> bool:
-    return (said.driver, said.pool, said.device) == (result.driver, result.pool, result.device)
-
-
 def _check(claim: ResourceClaim, allocation: AllocationResult | None) -> None:
     """Raise BindingError when the claim is not as it was when it was decided upon."""
     problem = None
@@ -405,11 +404,6 @@ def _has(claim: ResourceClaim, allocation: AllocationResult | None) -> bool:
     """Whether the claim has the devices of an allocation that pods of a group share."""
     has = claim.allocation
     return has is not None and allocation is not None and has.devices == allocation.devices
-
-
-def _with_finalizer(claim: ResourceClaim) -> ResourceClaim:
-    finalizers = (*(claim.metadata.finalizers or ()), FINALIZER)
-    return replace(claim, metadata=replace(claim.metadata, finalizers=finalizers))
 
 
 @lru_cache(maxsize=16)

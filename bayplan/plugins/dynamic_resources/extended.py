@@ -6,6 +6,7 @@ Mirrors createRequestsAndMappings of pkg/scheduler/framework/plugins/dynamicreso
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -29,16 +30,11 @@ SPECIAL_NAME = "<extended-resources>"
 """The name of the claim as long as it is not written; no claim of a cluster can have it."""
 
 
-class ExtendedRequests:
+class ExtendedRequests(NamedTuple):
     """The requests for the devices of some resources, and which container uses which."""
 
-    def __init__(
-        self,
-        requests: Sequence[DeviceRequest],
-        mappings: Sequence[ContainerExtendedResourceRequest],
-    ) -> None:
-        self.devices = DeviceClaim(requests=tuple(sorted(requests, key=lambda r: r.name)) or None)
-        self.mappings = tuple(mappings)
+    devices: DeviceClaim
+    mappings: tuple[ContainerExtendedResourceRequest, ...]
 
 
 def make_claim(pod: Pod) -> ResourceClaim:
@@ -87,7 +83,8 @@ def requests_for(
         passing, used = _requests_in_turn(short, containers, resource, found.name, lasting)
         requests += [request for request in (passing, *lasting) if request is not None]
         mappings += used
-    return ExtendedRequests(requests, mappings)
+    in_order = tuple(sorted(requests, key=lambda request: request.name))
+    return ExtendedRequests(DeviceClaim(requests=in_order or None), tuple(mappings))
 
 
 def _requests_in_turn(

@@ -79,7 +79,8 @@ class NodeResources:
         if known.answers is None or state.node_claims is None:
             return
         there = self._devices.table.numbers(rows_in(self._devices.table, table, rows)).tolist()
-        pending = self._pending(known)
+        # By position of the claim, the devices that another pod of the group is about to write to it.
+        pending = {position: [*self._uses(wanted)] for position, wanted in known.pending.items()}
         statuses = []
         for position, row in enumerate(table.numbers(rows).tolist()):
             status = SUCCESS
@@ -96,12 +97,6 @@ class NodeResources:
                     state.node_claims[table.names[row]] = found
             statuses.append(status)
         _refuse(verdict, statuses)
-
-    def _pending(self, known: ClaimState) -> dict[int, list[DeviceUse]]:
-        """By position of the claim, the devices that another pod of the group is about to write to it."""
-        return {
-            position: [*self._uses(allocation)] for position, allocation in known.pending.items()
-        }
 
     def _uses(self, allocation: AllocationResult) -> Iterable[DeviceUse]:
         for result in allocation.devices.results or ():

@@ -48,7 +48,7 @@ from ...framework import (
     Status,
     Verdict,
 )
-from ...framework.devices import Devices, Offer, Selection
+from ...framework.devices import Devices
 from ...framework.events import EventWithHint
 from ...framework.fit_status import fit_status, fit_verdict
 from ...framework.placement import PodGroupAssignments, PodGroupInfo
@@ -116,13 +116,9 @@ class DeviceTotals:
         offers = [
             offer
             for offer in devices.inventory.reached(devices.table.row_of[node_name])
-            if _is_picked(selection, offer)
+            if selection.judge(offer) is True
         ]
         return len(offers), sum(offer.id in devices.allocated for offer in offers)
-
-
-def _is_picked(selection: Selection, offer: Offer) -> bool:
-    return selection.judge(offer) is True
 
 
 TOO_MANY_PODS = "Too many pods"

@@ -51,8 +51,10 @@ class AttachedVolumes:
         self._highest: dict[str, int] = {}
         self._known: dict[VolumeRef, _Known] = {}
         self._dependents: dict[Dependency, dict[VolumeRef, None]] = {}
-        self._used: RowCounts[str] = RowCounts()
-        self._present: RowCounts[str] = RowCounts()
+        self.used: RowCounts[str] = RowCounts()
+        """By how many claims and disks of a row's pods each volume is used."""
+        self.present: RowCounts[str] = RowCounts()
+        """The same, the VolumeAttachments included."""
         self._faults: RowCounts[str] = RowCounts()
         self._attachments = _Attachments(self.table, self._lister)
 
@@ -68,7 +70,7 @@ class AttachedVolumes:
 
     def users(self, name: str) -> list[int]:
         """The rows where a pod uses the volume already."""
-        return list(self._used.rows(name))
+        return list(self.used.rows(name))
 
     def faults(self) -> Mapping[str, Iterable[int]]:
         """Reason why volumes of pods cannot be counted, and on which rows."""
@@ -155,13 +157,13 @@ class AttachedVolumes:
     def _place(self, identity: Identity, row: int, change: int) -> None:
         """A pod's volume came to a row, or left it."""
         if isinstance(identity, Attached):
-            self._used.add(identity.name, row, change)
+            self.used.add(identity.name, row, change)
             self._make_present(identity, row, change)
         elif isinstance(identity, VolumeFault) and not identity.is_missing:
             self._faults.add(identity.text, row, change)
 
     def _make_present(self, volume: Attached, row: int, change: int) -> None:
-        step = self._present.add(volume.name, row, change)
+        step = self.present.add(volume.name, row, change)
         if step:
             cells, driver = self._column(volume.driver).cells, volume.driver
             cells[row] += step
@@ -188,14 +190,6 @@ class AttachedVolumes:
         """Identity of a claim or disk, cached or not."""
         known = self._known.get(ref)
         return known.identity if known is not None else self._identifier.identify(ref)
-
-    def used_at(self, name: str, row: int) -> int:
-        """By how many claims and disks a row's pods use the volume."""
-        return self._used.at(name, row)
-
-    def present_at(self, name: str, row: int) -> int:
-        """The same, the VolumeAttachments included."""
-        return self._present.at(name, row)
 
 
 Place = tuple[Attached, int]
@@ -286,7 +280,7 @@ class WhatIfCounts:
             elif isinstance(identity, VolumeFault) and not identity.is_missing:
                 (self._faults.add if step > 0 else self._faults.discard)(identity.text)
         for name, change in self._uses.items():
-            before = whole.present_at(name, self._row)
+            before = whole.present.at(name, self._row)
             step = bool(before + change) - bool(before)
             self._more[drivers[name]] = self._more.get(drivers[name], 0) + step
 
@@ -301,7 +295,7 @@ class WhatIfCounts:
 
     def users(self, name: str) -> list[int]:
         """As of the whole table: the row, or nothing."""
-        uses = self._whole.used_at(name, self._row) + self._uses.get(name, 0)
+        uses = self._whole.used.at(name, self._row) + self._uses.get(name, 0)
         return [0] if uses else []
 
     def faults(self) -> Mapping[str, Iterable[int]]:

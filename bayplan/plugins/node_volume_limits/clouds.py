@@ -13,7 +13,6 @@ import numpy as np
 
 from ...api.migration import AWS_EBS, AZURE_DISK, CINDER, GCE_PD, PLUGIN_NAMED
 from ...api.pod import Pod
-from ...api.volumes import Volume
 from ...framework import CycleState, FilterPlugin, Verdict, failure
 from ...table import Ints, NodeTable, Rows
 from ...table.volumes import volume_refs
@@ -39,7 +38,8 @@ class CloudLimits(FilterPlugin):
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
-        if not any(_may_count(volume, self.in_tree) for volume in pod.spec.volumes or ()):
+        field, volumes = PLUGIN_NAMED[self.in_tree].field, pod.spec.volumes or ()
+        if not any(getattr(one, field) or one.persistent_volume_claim for one in volumes):
             return verdict
         facts = self._follow()
         found = [facts.identifier.identify(ref) for ref in volume_refs(pod)]
@@ -73,11 +73,6 @@ class CloudLimits(FilterPlugin):
             identifier = CloudIdentifier(handle.lister, named, self.id_field)
             facts = self._facts = AttachmentFacts(handle, identifier, attachments=False)
         return facts.follow()
-
-
-def _may_count(volume: Volume, in_tree: str) -> bool:
-    disk = getattr(volume, PLUGIN_NAMED[in_tree].field)
-    return disk is not None or volume.persistent_volume_claim is not None
 
 
 class EBSLimits(CloudLimits):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ...api.affinity import HONOR, SCHEDULE_ANYWAY, TopologySpreadConstraint
 from ...api.node import HOSTNAME, ZONE
-from ...api.pod import Pod, PodSpec
+from ...api.pod import Pod
 from ...api.selectors import LabelSelector
 from ...errors import InputError
 from ...framework.lister import Lister
@@ -61,7 +61,8 @@ class ConstraintsCache:
     def own(self, pod: Pod, action: str) -> tuple[Constraint, ...]:
         """The constraints of the spec with that `whenUnsatisfiable`; InputError if unusable."""
         spec = pod.spec
-        named = tuple(pod.labels.get(key) for key in _match_label_keys(spec))
+        given = spec.topology_spread_constraints or ()
+        named = tuple(pod.labels.get(key) for one in given for key in one.match_label_keys or ())
         key = (spec, action, pod.namespace, named)
         found = self._own.get(key)
         if found is None:
@@ -116,8 +117,3 @@ def _constraint(
         selector=selector,
         pods=PodTerm(frozenset({namespace}), selector, False) if counts and selector else NO_POD,
     )
-
-
-def _match_label_keys(spec: PodSpec) -> Iterator[str]:
-    for constraint in spec.topology_spread_constraints or ():
-        yield from constraint.match_label_keys or ()
