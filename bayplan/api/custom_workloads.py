@@ -173,9 +173,14 @@ def _shapes(pods: PodSet, tree: Mapping[str, Any], kind: str) -> Iterator[PodSha
 def _template(shape: PodShape) -> PodTemplateSpec:
     if not _is_template(shape.template):
         raise ValueError(f"{shape.role}: expected a template of a pod with containers; got none")
-    template = msgspec.convert(without_nulls(shape.template), PodTemplateSpec)
+    return _read_template(shape.template, f"{shape.role}: ")
+
+
+def _read_template(tree: Any, about: str = "") -> PodTemplateSpec:
+    """The template of a pod; ValueError or ValidationError if it cannot be read."""
+    template = msgspec.convert(without_nulls(tree), PodTemplateSpec)
     for path, fault in spec_problems(template.full_spec, "spec"):
-        raise ValueError(f"{shape.role}: {path}: {fault}")
+        raise ValueError(f"{about}{path}: {fault}")
     return template
 
 
@@ -227,9 +232,7 @@ def _made(manifest_api_version: str, manifest: str) -> type[CustomWorkload]:
 
 def _spec(spec: Mapping[str, Any]) -> CustomWorkloadSpec:
     """The parts that pods are made of; ValueError or ValidationError if they cannot be read."""
-    template = msgspec.convert(without_nulls(spec["template"]), PodTemplateSpec)
-    for path, fault in spec_problems(template.full_spec, "spec"):
-        raise ValueError(f"{path}: {fault}")
+    template = _read_template(spec["template"])
     try:
         selector = msgspec.convert(without_nulls(spec.get("selector")), LabelSelector | None)
     except msgspec.ValidationError:

@@ -4,7 +4,10 @@ Mirrors Node of k8s.io/api/core/v1/types.go and `GetZoneKey` of
 staging/src/k8s.io/component-helpers/node/topology/helpers.go.
 """
 
-from typing import Any
+from typing import Any, ClassVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from .meta import NO_STRINGS, Wire
 from .taints import Taint
@@ -32,63 +35,42 @@ class NodeCondition(Wire, frozen=True):
     message: str = ""
 
 
-class Node:
+def _no_strings() -> dict[str, str]:
+    return NO_STRINGS
+
+
+ALL_OF_CAPACITY: dict[str, int] = {}
+"""Stands for allocatable amounts that are not given."""
+
+
+class Node(Struct, eq=False):
     """A node. Never changed in place: `replace` makes a copy.
 
     `allocatable` and `capacity` are in the scheduler's units: cpu in milli, others in whole
     units, `pods` among them. Without `allocatable`, all of `capacity` is allocatable.
     """
 
-    __slots__ = (
-        "allocatable",
-        "annotations",
-        "capacity",
-        "conditions",
-        "creation_timestamp",
-        "declared_features",
-        "images",
-        "labels",
-        "name",
-        "resource_version",
-        "taints",
-        "uid",
-        "unschedulable",
-    )
+    kind: ClassVar = "Node"
+    api_version: ClassVar = "v1"
+    namespace: ClassVar = ""
 
-    kind = "Node"
-    api_version = "v1"
-    namespace = ""
+    name: str
+    uid: str = ""
+    labels: dict[str, str] = field(default_factory=_no_strings)
+    annotations: dict[str, str] = field(default_factory=_no_strings)
+    resource_version: str = ""
+    creation_timestamp: str | None = None
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+    allocatable: dict[str, int] = field(default_factory=lambda: ALL_OF_CAPACITY)
+    capacity: dict[str, int] = field(default_factory=dict)
+    images: tuple[ContainerImage, ...] = ()
+    conditions: tuple[NodeCondition, ...] = ()
+    declared_features: tuple[str, ...] = ()
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        uid: str = "",
-        labels: dict[str, str] | None = None,
-        annotations: dict[str, str] | None = None,
-        resource_version: str = "",
-        creation_timestamp: str | None = None,
-        unschedulable: bool = False,
-        taints: tuple[Taint, ...] = (),
-        allocatable: dict[str, int] | None = None,
-        capacity: dict[str, int] | None = None,
-        images: tuple[ContainerImage, ...] = (),
-        conditions: tuple[NodeCondition, ...] = (),
-        declared_features: tuple[str, ...] = (),
-    ) -> None:
-        self.name = name
-        self.uid = uid
-        self.labels: dict[str, str] = NO_STRINGS if labels is None else labels
-        self.annotations: dict[str, str] = NO_STRINGS if annotations is None else annotations
-        self.resource_version = resource_version
-        self.creation_timestamp = creation_timestamp
-        self.unschedulable = unschedulable
-        self.taints = taints
-        self.capacity: dict[str, int] = {} if capacity is None else capacity
-        self.allocatable: dict[str, int] = self.capacity if allocatable is None else allocatable
-        self.images = images
-        self.conditions = conditions
-        self.declared_features = declared_features
+    def __post_init__(self) -> None:
+        if self.allocatable is ALL_OF_CAPACITY:
+            self.allocatable = self.capacity
 
     @property
     def key(self) -> str:
@@ -112,8 +94,7 @@ class Node:
 
     def replace(self, **changes: Any) -> "Node":
         """A copy of this node with some fields changed."""
-        fields = {name: getattr(self, name) for name in Node.__slots__}
-        return Node(**(fields | changes))
+        return replace(self, **changes)
 
     def __repr__(self) -> str:
         return f"<Node {self.name}>"

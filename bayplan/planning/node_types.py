@@ -91,7 +91,7 @@ class NodeType:
         return Node(
             name,
             labels=labels,
-            annotations={COST: f"{self.price:.10g}"} if self.price is not None else None,
+            annotations={COST: f"{self.price:.10g}"} if self.price is not None else {},
             taints=self.taints + (self.startup_taints if is_booting else ()),
             capacity=dict(self.capacity),
             allocatable=free,

@@ -269,28 +269,22 @@ def _environment(has_sharing: bool, has_lists: bool) -> Any:
     }
     if has_sharing:
         variables["device.allowMultipleAllocations"] = kind.BOOL
+    functions = quantity_functions(cel)
+    if has_lists:
+        functions.append(("includes", kind.BOOL, [kind.DYN, kind.DYN], True, _includes))
     return cel.NewEnv(
         variables=variables,
         extensions=[
             ext_bindings.ExtBindings(),
             ext_optional.ExtOptional(),
             ext_strings.ExtStrings(),
-            cel.CelExtension("kubernetes", declared(cel, _functions(cel, has_lists))),
+            cel.CelExtension("kubernetes", declared(cel, functions)),
         ],
     )
 
 
 Function = tuple[str, Any, list[Any], bool, Any]
 """A name, the types of the result and of the arguments, whether it is a method, and its implementation."""
-
-
-def _functions(cel: Any, has_lists: bool) -> list[Function]:
-    """The functions of device selectors."""
-    kind = cel.Type
-    functions = quantity_functions(cel)
-    if has_lists:
-        functions.append(("includes", kind.BOOL, [kind.DYN, kind.DYN], True, _includes))
-    return functions
 
 
 def quantity_functions(cel: Any) -> list[Function]:

@@ -11,13 +11,7 @@ from .label_rules import check_selector
 from .resource_rules import amount_of, container_resource_faults
 from .workload_rules import most_faults, share_faults
 
-_METRICS = {
-    "ContainerResource": "containerResource",
-    "External": "external",
-    "Object": "object",
-    "Pods": "pods",
-    "Resource": "resource",
-}
+_METRICS = ("ContainerResource", "External", "Object", "Pods", "Resource")
 _ORDER = ("object", "external", "pods", "resource", "containerResource")
 _POSITIVE = "must be greater than zero"
 _AT_LEAST_1 = "must be greater than or equal to 1"
@@ -63,7 +57,7 @@ def _check_metric(metric: Part) -> None:
     named = metric.set_of(_ORDER)
     for name in named[:1]:
         _check_source(name, metric.below(name))
-    wanted = _METRICS.get(kind, "")
+    wanted = kind[0].lower() + kind[1:] if kind in _METRICS else ""
     metric.needs_choice("type", *_METRICS)
     if wanted and wanted not in named:
         metric.required(wanted, "must populate information for the given metric source")

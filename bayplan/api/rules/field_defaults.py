@@ -13,8 +13,8 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from ..schema import FIELDS
 from ..schema.canonical import Canonical
+from ..schema.fields import FIELDS
 from ..schema.unknown import schema_type
 from .rbac_rules import GROUP as RBAC
 from .rbac_rules import set_groups

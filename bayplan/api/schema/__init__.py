@@ -4,7 +4,3 @@ Contents: the table (`fields.txt`) and its types. Imports: errors. Never: depend
 the fields that affect placement. Callers: the API server of `up` for validation, patches, OpenAPI and protocol
 buffers; the reading of files for fields that do not exist.
 """
-
-from .fields import FIELDS, Field, FieldType
-
-__all__ = ["FIELDS", "Field", "FieldType"]

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import msgspec
 
 from ..text.quantity import parse_quantity
-from . import FIELDS, FieldType
 from .canonical import zero_value
+from .fields import FIELDS, FieldType
 
 _INTEGERS = {"int32": 2**31, "int64": 2**63}
 _USUAL = {

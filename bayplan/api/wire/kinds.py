@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr as _set
 
+from .. import cron_jobs, devices, dra, limits, pod_groups, storage, workloads
 from ..cron_jobs import CronJob, cron_job_problems
-from ..devices import DeviceTaintRule, ResourceSlice
+from ..devices import ResourceSlice
 from ..dra import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from ..limits import LimitRange, ResourceQuota
-from ..meta import DEFAULT_NAMESPACE, EMPTY_META, KubeObject, ObjectMeta, Wire
+from ..meta import DEFAULT_NAMESPACE, EMPTY_META, NO_STRINGS, KubeObject, ObjectMeta, Wire
 from ..node import ContainerImage, Node, NodeCondition
-from ..pod_groups import PodGroup, Workload
 from ..resources import allocatable_units
 from ..rules.device_faults import device_problems
 from ..rules.object_faults import (
@@ -26,30 +26,17 @@ from ..rules.object_faults import (
     taint_problems,
 )
 from ..selectors import Problem
-from ..storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
+from ..storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
 from ..taints import Taint
 from ..text.quantity import Quantity
 from ..workloads import (
     DaemonSet,
     Deployment,
-    HorizontalPodAutoscaler,
     Job,
-    Namespace,
     PodDisruptionBudget,
     PodTemplateSpec,
-    PriorityClass,
     ReplicaSet,
     ReplicationController,
-    RuntimeClass,
-    Service,
     StatefulSet,
 )
 from .field_error import FieldError as FieldError
@@ -131,8 +118,8 @@ def build_node(wire: NodeWire) -> Node:
     return Node(
         shared_text(meta.name),
         uid=meta.uid,
-        labels=meta.labels,
-        annotations=meta.annotations,
+        labels=meta.labels or NO_STRINGS,
+        annotations=meta.annotations or NO_STRINGS,
         resource_version=meta.resource_version,
         creation_timestamp=meta.creation_timestamp,
         unschedulable=spec.unschedulable,
@@ -245,48 +232,17 @@ def _capacity_problems(wire: CSIStorageCapacity) -> Iterator[Problem]:
     yield from label_selector_problems(wire.node_topology, "nodeTopology")
 
 
-OTHER_KINDS: tuple[type[KubeObject], ...] = (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    CronJob,
-    DaemonSet,
-    Deployment,
-    DeviceClass,
-    DeviceTaintRule,
-    HorizontalPodAutoscaler,
-    Job,
-    LimitRange,
-    Namespace,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    PodDisruptionBudget,
-    PodGroup,
-    PriorityClass,
-    ReplicaSet,
-    ReplicationController,
-    ResourceClaim,
-    ResourceClaimTemplate,
-    ResourceQuota,
-    ResourceSlice,
-    RuntimeClass,
-    Service,
-    StatefulSet,
-    StorageClass,
-    VolumeAttachment,
-    Workload,
-)
-
 KINDS: dict[str, Kind] = {
     "Pod": Kind("Pod", "v1", PodWire, build_pod, text_wire=PodText),
     "Node": Kind("Node", "v1", NodeWire, build_node, is_namespaced=False),
 }
 
 
-def register_kind(cls: type[KubeObject]) -> None:
-    """Register one more kind with the decoder."""
-    KINDS[cls.kind] = Kind(cls.kind, cls.api_version, cls, build_other, cls.is_namespaced)
-
-
-for other in OTHER_KINDS:
-    register_kind(other)
+_OTHERS = {
+    cls
+    for module in (cron_jobs, devices, dra, limits, pod_groups, storage, workloads)
+    for cls in vars(module).values()
+    if isinstance(cls, type) and issubclass(cls, KubeObject) and cls.kind
+}
+for other in sorted(_OTHERS, key=lambda cls: cls.kind):
+    KINDS[other.kind] = Kind(other.kind, other.api_version, other, build_other, other.is_namespaced)

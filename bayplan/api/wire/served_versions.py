@@ -6,7 +6,7 @@ version that replaced it.
 
 from functools import cache
 
-from ..schema import FIELDS
+from ..schema.fields import FIELDS
 from ..schema.unknown import schema_type
 from .kinds import KINDS, group_of
 

@@ -28,19 +28,10 @@ class SourcedPod(Pod, eq=False, gc=False):
     source: bytes = b""
 
 
-class SourcedNode(Node):
+class SourcedNode(Node, eq=False):
     """A node with the JSON of the stored node."""
 
-    __slots__ = ("source",)
-
-    def __init__(self, name: str, *, source: bytes = b"", **fields: Any) -> None:
-        super().__init__(name, **fields)
-        self.source = source
-
-    def replace(self, **changes: Any) -> "SourcedNode":
-        """A copy of this node with some fields changed."""
-        fields = {name: getattr(self, name) for name in Node.__slots__}
-        return SourcedNode(**({"source": self.source} | fields | changes))
+    source: bytes = b""
 
 
 class Documents:
@@ -89,11 +80,10 @@ def is_keeping_sources() -> bool:
 def with_source(obj: AnyObject, source: bytes) -> AnyObject:
     """The object with its source; kinds other than pods, nodes and workloads have none."""
     made: Any = obj
-    if isinstance(obj, Pod):
-        fields = {name: getattr(obj, name) for name in Pod.__struct_fields__}
-        made = SourcedPod(**fields, source=source)
-    elif isinstance(obj, Node):
-        made = SourcedNode(**{name: getattr(obj, name) for name in Node.__slots__}, source=source)
+    if isinstance(obj, Pod | Node):
+        kind = SourcedPod if isinstance(obj, Pod) else SourcedNode
+        fields = {name: getattr(obj, name) for name in obj.__struct_fields__}
+        made = kind(**{**fields, "source": source})
     else:
         template = pod_template(obj)
         if template is not None:

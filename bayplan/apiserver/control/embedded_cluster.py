@@ -76,9 +76,7 @@ class LiveCluster(Mirror):
         self.registry.write(resource, record, tree)
         return cast(AnyObject, self.get(obj.kind, obj.namespace, obj.name) or obj)
 
-    def create(self, obj: AnyObject) -> AnyObject:
-        """The same as `add`, under the API client's name."""
-        return self.add(obj)
+    create = add  # under the API client's name
 
     def update_status(self, obj: AnyObject) -> AnyObject:
         """Write the difference in the status; within the process the same as `update`.

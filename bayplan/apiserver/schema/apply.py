@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from ...api.schema import FIELDS, Field, FieldType
+from ...api.schema.fields import FIELDS, Field, FieldType
 
 Object = dict[str, Any]
 Path = tuple[str, ...]

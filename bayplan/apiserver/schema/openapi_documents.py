@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ...api.schema import FIELDS, Field, FieldType
+from ...api.schema.fields import FIELDS, Field, FieldType
 from ..registry.resource_table import ApiResource
 
 Tree = dict[str, Any]

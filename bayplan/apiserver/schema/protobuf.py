@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ...api.schema import FIELDS, Field, FieldType
+from ...api.schema.fields import FIELDS, Field, FieldType
 from ...api.schema.unknown import schema_type
 from ...api.wire.protobuf_fields import ProtobufError, iter_fields
 

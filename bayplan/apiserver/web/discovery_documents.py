@@ -133,16 +133,18 @@ def _described(resource: ApiResource) -> dict[str, Any]:
         "singularResource": resource.singular,
         "verbs": list(resource.verbs),
     }
-    if resource.short_names:
-        described["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        described["categories"] = list(resource.categories)
+    described |= _other_names(resource)
     if resource.subresources:
         described["subresources"] = [
             {"subresource": name, "responseKind": _kind(*kind), "verbs": list(verbs)}
             for name, kind, verbs in _subresources(resource)
         ]
     return described
+
+
+def _other_names(resource: ApiResource) -> dict[str, list[str]]:
+    names = {"shortNames": resource.short_names, "categories": resource.categories}
+    return {field: list(given) for field, given in names.items() if given}
 
 
 def _subresources(
@@ -198,11 +200,7 @@ def _resource_list(group: str, version: str, resources: Resources) -> dict[str, 
             "kind": resource.kind,
             "verbs": list(resource.verbs),
         }
-        if resource.short_names:
-            entry["shortNames"] = list(resource.short_names)
-        if resource.categories:
-            entry["categories"] = list(resource.categories)
-        listed.append(entry)
+        listed.append(entry | _other_names(resource))
         for name, (sub_group, sub_version, kind), verbs in _subresources(resource):
             sub: dict[str, Any] = {
                 "name": f"{resource.plural}/{name}",

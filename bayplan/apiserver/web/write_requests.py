@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ...api.rules.field_causes import Cause, invalid_value
 from ...api.rules.field_warnings import WARNED, field_warnings
-from ...api.schema import FIELDS
+from ...api.schema.fields import FIELDS
 from ...api.schema.input_check import WrongTypeError, unknown_fields
 from ...api.schema.strategic import PatchError, strategic_merge
 from ...api.wire.nulls import without_nulls

@@ -6,13 +6,13 @@ they are in the order of the manifest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from ...api.containers import Container, ResourceRequirements
-from ...api.limits import CLAIM, CONTAINER, POD, LimitRange
+from ...api.limits import CLAIM, CONTAINER, POD, LimitRange, LimitRangeItem
 from ...api.pod_spec import PodSpec
 from ...api.resources import pod_amounts, pod_limits
 from ...api.rules.field_causes import Cause, invalid_value
@@ -92,34 +92,40 @@ def excess_requests(spec: PodSpec) -> Iterator[Cause]:
 
 def pod_violation(spec: PodSpec, ranges: Sequence[LimitRange]) -> str:
     """The violation of the first range that refuses a pod; empty: nothing."""
-    for each in ranges:
-        faults: list[str] = []
-        for item in each.items:
-            checks = (
-                (item.min, _below_minimum),
-                (item.max, _above_maximum),
-                (item.max_limit_request_ratio, _above_ratio),
-            )
-            for requests, limits in _measured(spec, item.type):
-                for bounds, check in checks:
-                    faults += _faults(check, item.type, bounds, requests, limits)
-        if faults:
-            return _joined(faults)
-    return ""
+    return _violation(ranges, lambda kind: _measured(spec, kind))
 
 
 def claim_violation(claim: PersistentVolumeClaim, ranges: Sequence[LimitRange]) -> str:
     """The same for a claim."""
-    requests = _amounts(claim.requests)
+    measured: list[tuple[ExactAmounts, ExactAmounts]] = [(_amounts(claim.requests), {})]
+    return _violation(ranges, lambda kind: measured if kind == CLAIM else ())
+
+
+def _violation(
+    ranges: Sequence[LimitRange],
+    measured: Callable[[str], Iterable[tuple[ExactAmounts, ExactAmounts]]],
+) -> str:
+    """The faults by the first range with one, each once; `measured` gives requests and limits for a type of items."""
     for each in ranges:
-        faults: list[str] = []
-        for item in each.items:
-            if item.type == CLAIM:
-                faults += _faults(_below_minimum, CLAIM, item.min, requests, {})
-                faults += _faults(_request_above_maximum, CLAIM, item.max, requests, {})
+        faults = dict.fromkeys(
+            fault
+            for item in each.items
+            for requests, limits in measured(item.type)
+            for fault in _faults(item, requests, limits)
+            if fault
+        )
         if faults:
-            return _joined(faults)
+            return next(iter(faults)) if len(faults) == 1 else f"[{', '.join(faults)}]"
     return ""
+
+
+def _faults(item: LimitRangeItem, requests: ExactAmounts, limits: ExactAmounts) -> Iterator[str]:
+    """The result of each check: empty, or a fault."""
+    bounds = (item.min, item.max, item.max_limit_request_ratio)
+    for check, amounts in zip(_CHECKS, bounds, strict=True):
+        for name, bound in (amounts or {}).items():
+            pair = requests.get(name), limits.get(name)
+            yield check(item.type, name, ExactAmount.of(bound), *pair)
 
 
 def _measured(spec: PodSpec, kind: str) -> Iterator[tuple[ExactAmounts, ExactAmounts]]:
@@ -160,19 +166,6 @@ def _amounts(quantities: Mapping[str, Quantity] | None) -> dict[str, ExactAmount
 Check = Callable[[str, str, ExactAmount, ExactAmount | None, ExactAmount | None], str]
 
 
-def _faults(
-    check: Check,
-    kind: str,
-    bounds: Mapping[str, Quantity] | None,
-    requests: ExactAmounts,
-    limits: ExactAmounts,
-) -> Iterator[str]:
-    for name, bound in (bounds or {}).items():
-        fault = check(kind, name, ExactAmount.of(bound), requests.get(name), limits.get(name))
-        if fault:
-            yield fault
-
-
 def _below_minimum(
     kind: str, name: str, bound: ExactAmount, request: ExactAmount | None, limit: ExactAmount | None
 ) -> str:
@@ -189,27 +182,20 @@ def _above_maximum(
     kind: str, name: str, bound: ExactAmount, request: ExactAmount | None, limit: ExactAmount | None
 ) -> str:
     rule = f"maximum {name} usage per {kind} is {bound}"
-    if limit is None:
-        return f"{rule}.  No limit is specified"
+    needed = "request" if kind == CLAIM else "limit"  # claims have no limits
+    if (request if kind == CLAIM else limit) is None:
+        return f"{rule}.  No {needed} is specified"
     wanted, allowed, enforced = _comparable(request, limit, bound)
     if allowed > enforced:
         return f"{rule}, but limit is {limit}"
     return f"{rule}, but request is {request}" if request is not None and wanted > enforced else ""
 
 
-def _request_above_maximum(
-    kind: str, name: str, bound: ExactAmount, request: ExactAmount | None, limit: ExactAmount | None
-) -> str:
-    rule = f"maximum {name} usage per {kind} is {bound}"
-    if request is None:
-        return f"{rule}.  No request is specified"
-    wanted, _, enforced = _comparable(request, None, bound)
-    return f"{rule}, but request is {request}" if wanted > enforced else ""
-
-
 def _above_ratio(
     kind: str, name: str, bound: ExactAmount, request: ExactAmount | None, limit: ExactAmount | None
 ) -> str:
+    if kind == CLAIM:
+        return ""
     rule = f"{name} max limit to request ratio per {kind} is {bound}"
     wanted, allowed, _ = _comparable(request, limit, bound)
     if not wanted:
@@ -220,14 +206,12 @@ def _above_ratio(
     return f"{rule}, but provided ratio is {ratio:f}" if ratio * NANO > bound.nano else ""
 
 
+_CHECKS: tuple[Check, ...] = (_below_minimum, _above_maximum, _above_ratio)
+"""The rules for the minimum, the maximum and the ratio of a range, in this order."""
+
+
 def _comparable(*amounts: ExactAmount | None) -> list[int]:
     """The amounts in thousandths, or in whole units if one is too large for that."""
     nanos = [0 if amount is None else amount.nano for amount in amounts]
     is_precise = all(nano_to_value(nano) <= MAX_MILLI for nano in nanos)
     return [nano_to_milli(nano) if is_precise else nano_to_value(nano) for nano in nanos]
-
-
-def _joined(faults: Sequence[str]) -> str:
-    """All faults in one message, each once."""
-    each = list(dict.fromkeys(faults))
-    return each[0] if len(each) == 1 else f"[{', '.join(each)}]"

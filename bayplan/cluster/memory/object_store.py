@@ -96,9 +96,7 @@ class MemoryCluster(ObjectIndex):
         self.put_in(stored)
         return stored
 
-    def create(self, obj: AnyObject) -> AnyObject:
-        """The same as `add`, under the API client's name."""
-        return self.add(obj)
+    create = add  # under the API client's name
 
     def update_status(self, obj: AnyObject) -> AnyObject:
         """Replace the status of the object with the name of `obj`; otherwise as `update`.

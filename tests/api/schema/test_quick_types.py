@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.api.schema import FIELDS
+from bayplan.api.schema.fields import FIELDS
 from bayplan.api.schema.input_check import (
     _check_struct,
     is_certainly_valid,

@@ -3,7 +3,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bayplan.api.schema import FIELDS
+from bayplan.api.schema.fields import FIELDS
 from bayplan.api.schema.unknown import UnknownField, schema_type, strict_type, unknown_fields
 
 POD = "core.v1.Pod"

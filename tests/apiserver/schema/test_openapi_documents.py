@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.schema import FIELDS
+from bayplan.api.schema.fields import FIELDS
 from bayplan.apiserver.registry.resource_table import RESOURCES
 from bayplan.apiserver.schema.openapi_documents import GVK, document_v2, document_v3, root_of
 from bayplan.apiserver.schema.protobuf import _walk

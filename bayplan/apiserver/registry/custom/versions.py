@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ....api.rules.field_causes import Cause, invalid_value
-from ....api.schema import FIELDS, Field, FieldType
+from ....api.schema.fields import FIELDS, Field, FieldType
 from ....api.text.json_path import JsonPath, parse_json_path
 from .schema_expressions import has_rules, rule_causes
 from .value_rules import (
