@@ -27,7 +27,7 @@ _BLOCK_RULE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 def address_faults(value: Any) -> tuple[str, ...]:
     """The faults of an address."""
     text = str(value)
-    address = _lenient(text)
+    address = lenient_address(text)
     if address is None:
         return (_ADDRESS_RULE,)
     if _strict(text) is None:
@@ -38,7 +38,7 @@ def address_faults(value: Any) -> tuple[str, ...]:
 def block_faults(value: Any) -> tuple[str, ...]:
     """The faults of a block of addresses."""
     begin, _, bits = str(value).partition("/")
-    address = _lenient(begin)
+    address = lenient_address(begin)
     is_whole = address is not None and _BITS.fullmatch(bits) is not None
     if address is None or not is_whole or int(bits) > address.max_prefixlen:
         return (_BLOCK_RULE,)
@@ -53,7 +53,7 @@ def block_faults(value: Any) -> tuple[str, ...]:
 
 def endpoint_faults(value: str) -> tuple[str, ...]:
     """The faults of an address that must be reachable from other hosts."""
-    address = _lenient(value)
+    address = lenient_address(value)
     if address is None or address_faults(value):
         return address_faults(value)
     places = (
@@ -66,11 +66,6 @@ def endpoint_faults(value: str) -> tuple[str, ...]:
         ),
     )
     return tuple(f"may not {place}" for is_there, place in places if is_there)
-
-
-def is_address(text: str) -> bool:
-    """Whether a text is an address, with leading zeros, too."""
-    return _lenient(text) is not None
 
 
 def check_block(block: Part) -> None:
@@ -94,7 +89,7 @@ def _strict(text: str) -> Address | None:
     return None if isinstance(address, IPv6Address) and address.scope_id is not None else address
 
 
-def _lenient(text: str) -> Address | None:
+def lenient_address(text: str) -> Address | None:
     """The address, with leading zeros in decimal numbers, too."""
     return _strict(_ZEROS.sub("", text) if "." in text else text)
 

@@ -141,7 +141,11 @@ def _service(tree: Tree) -> None:
         if port.get("targetPort") in (None, "", 0):
             port["targetPort"] = port.get("port")
     if spec["type"] != "ExternalName":
-        _default_addresses(spec)
+        if spec.get("clusterIP") == "None" and not spec.get("selector"):  # endpoints of any family
+            fill(spec, ipFamilies=["IPv4", "IPv6"], ipFamilyPolicy="RequireDualStack")
+        fill(
+            spec, internalTrafficPolicy="Cluster", ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack"
+        )
     is_open = spec["type"] in ("NodePort", "LoadBalancer")
     if is_open or (spec["type"] == "ClusterIP" and spec.get("externalIPs")):
         fill(spec, externalTrafficPolicy="Cluster")
@@ -151,12 +155,6 @@ def _service(tree: Tree) -> None:
         for ingress in balancer.get("ingress") or ():
             if ingress.get("ip"):
                 fill(ingress, ipMode="VIP")
-
-
-def _default_addresses(spec: Tree) -> None:
-    if spec.get("clusterIP") == "None" and not spec.get("selector"):  # endpoints of any family
-        fill(spec, ipFamilies=["IPv4", "IPv6"], ipFamilyPolicy="RequireDualStack")
-    fill(spec, internalTrafficPolicy="Cluster", ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack")
 
 
 def _secret(tree: Tree) -> None:

@@ -13,7 +13,7 @@ from ..text.name_faults import (
     path_segment_faults,
     subdomain_faults,
 )
-from .address_rules import address_faults, check_block, endpoint_faults, is_address
+from .address_rules import address_faults, check_block, endpoint_faults, lenient_address
 from .container_rules import PROTOCOLS
 from .field_causes import Part
 from .label_rules import check_selector
@@ -64,7 +64,7 @@ def _host_faults(host: str) -> tuple[str, ...]:
 
 def _check_rule(rule: Part) -> None:
     if rule.get("host"):
-        if is_address(rule.get("host")):
+        if lenient_address(rule.get("host")) is not None:
             rule.invalid("host", "must be a DNS name, not an IP address")
         rule.check("host", _host_faults)
     if not rule.has("http"):

@@ -153,8 +153,7 @@ def parse_url(text: str) -> GoUrl:
     if fault:
         raise ValueError(f'parse "{text}": {fault}')
     scheme, rest = _scheme(text)
-    rest, _, _ = rest.partition("#")
-    rest, _, query = rest.partition("?")
+    rest, _, query = rest.partition("#")[0].partition("?")
     host, path = "", rest
     if rest.startswith("//") and (scheme or not rest.startswith("///")):
         authority, slash, below = rest[2:].partition("/")

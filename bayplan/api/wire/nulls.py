@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..schema import FIELDS, FieldType
+from ..schema.fields import FIELDS, FieldType
 from ..schema.canonical import zero_value
 from ..schema.unknown import schema_type
 

@@ -54,26 +54,19 @@ def carry_over(whole: Any, before: Any, after: Any) -> Any:
     if before == after:
         return whole
     if isinstance(after, dict) and isinstance(before, dict) and isinstance(whole, dict):
-        return _carry_map(whole, before, after)
+        carried = {key: value for key, value in whole.items() if key in after or key not in before}
+        for key, value in after.items():
+            if key not in before:
+                carried[key] = value
+            elif before[key] != value:
+                carried[key] = carry_over(whole.get(key), before[key], value)
+        return carried
     if isinstance(after, list) and isinstance(before, list) and isinstance(whole, list):
         if len(whole) == len(before) == len(after):
             return [carry_over(*entries) for entries in zip(whole, before, after, strict=True)]
         if len(whole) == len(before) and after[: len(before)] == before:
             return [*whole, *after[len(before) :]]
     return after
-
-
-def _carry_map(whole: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> Any:
-    carried = dict(whole)
-    for key in before:
-        if key not in after:
-            carried.pop(key, None)
-    for key, value in after.items():
-        if key not in before:
-            carried[key] = value
-        elif before[key] != value:
-            carried[key] = carry_over(whole.get(key), before[key], value)
-    return carried
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

@@ -220,7 +220,7 @@ def job_status(tree: Tree, pods: OwnedPods, failed_limit: int, now: str) -> Tree
         status["completionTime"] = now
     elif failed > failed_limit:
         _end_job(status, ("FailureTarget", "Failed"), BACKOFF_LIMIT_EXCEEDED, now)
-    elif _is_too_late(tree, status, now):
+    elif (deadline := job_deadline(tree, status)) and deadline <= datetime.fromisoformat(now):
         _end_job(status, ("FailureTarget", "Failed"), DEADLINE_EXCEEDED, now)
     elif spec.get("suspend"):
         condition = {"status": "True", "reason": "JobSuspended", "message": "Job suspended"}
@@ -274,11 +274,6 @@ def job_removal(tree: Tree, status: Tree) -> datetime | None:
     if left_s is None or not ended:
         return None
     return datetime.fromisoformat(ended) + timedelta(seconds=left_s)
-
-
-def _is_too_late(tree: Tree, status: Tree, now: str) -> bool:
-    deadline = job_deadline(tree, status)
-    return deadline is not None and deadline <= datetime.fromisoformat(now)
 
 
 def _ended_at(status: Tree) -> str:

@@ -62,7 +62,9 @@ class PodGroupRules:
             before = (old or {}).get("spec") or {}
             spec = _spec_of(tree)
             if resource.storage == WORKLOADS:
-                self._drop_from_templates(spec, before)
+                known = before.get("podGroupTemplates") or []
+                for i, template in enumerate(spec.get("podGroupTemplates") or ()):
+                    self._drop_fields(template, known[i] if i < len(known) else {})
                 return
             if spec.get("disruptionMode") is None:
                 spec["disruptionMode"] = _default_mode(resource)
@@ -103,11 +105,6 @@ class PodGroupRules:
         for name, gate in GATED_FIELDS.items():
             if name in spec and not self._gates.get(gate) and not _in_use(old, name):
                 del spec[name]
-
-    def _drop_from_templates(self, spec: Tree, old: Mapping[str, Any]) -> None:
-        before = old.get("podGroupTemplates") or []
-        for i, template in enumerate(spec.get("podGroupTemplates") or ()):
-            self._drop_fields(template, before[i] if i < len(before) else {})
 
     # Admission
 

@@ -250,7 +250,7 @@ class ServedConnection(asyncio.Protocol):
     def _note_answer(self) -> None:
         if not self._is_known:
             self._is_known = True
-            self._crowd.befriend(self)
+            self._crowd.strangers.pop(self, None)
 
     def send(self, data: bytes) -> None:
         """Send the next piece of the stream, which is not empty."""
@@ -291,28 +291,24 @@ class Crowd:
 
     def __init__(self) -> None:
         self.open: set[ServedConnection] = set()
-        self._strangers: dict[ServedConnection, None] = {}
+        self.strangers: dict[ServedConnection, None] = {}
         """Those on which no request was answered yet, the oldest first."""
         self._held_bytes = 0
 
     def add(self, connection: ServedConnection) -> None:
         """Take a new connection, which may cost the oldest one that has got no answer yet."""
         self.open.add(connection)
-        self._strangers[connection] = None
-        if len(self._strangers) > MAX_STRANGERS or len(self.open) > MAX_CONNECTIONS:
-            oldest = next(iter(self._strangers))
-            del self._strangers[oldest]
+        self.strangers[connection] = None
+        if len(self.strangers) > MAX_STRANGERS or len(self.open) > MAX_CONNECTIONS:
+            oldest = next(iter(self.strangers))
+            del self.strangers[oldest]
             oldest.abort()
 
     def remove(self, connection: ServedConnection, held_bytes: int) -> None:
         """Drop a connection that held so many bytes."""
         self.open.discard(connection)
-        self._strangers.pop(connection, None)
+        self.strangers.pop(connection, None)
         self._held_bytes -= held_bytes
-
-    def befriend(self, connection: ServedConnection) -> None:
-        """Note that a request was answered."""
-        self._strangers.pop(connection, None)
 
     def hold(self, more: int) -> bool:
         """Count bytes of bodies that are not complete; return False when there are too many."""

@@ -99,7 +99,8 @@ class Lists:
         now = self._clock.monotonic()
         while len(self._rests) > MAX_KEPT or next(iter(self._rests.values())).until < now:
             self._rests.popitem(last=False)
-        metadata["continue"] = _make_token(token, version)
+        data = msgspec.json.encode({"v": "bayplan", "rv": version, "rest": token})
+        metadata["continue"] = base64.urlsafe_b64encode(data).decode().rstrip("=")
         metadata["remainingItemCount"] = len(records) - limit
         return ListPage(records[:limit], metadata)
 
@@ -109,11 +110,6 @@ def too_large(asked: int, current: int) -> StatusError:
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     message = f"Too large resource version: {asked}, current: {current}"
     return StatusError(504, "Timeout", message, {"causes": [cause]}, retry_after_s=1)
-
-
-def _make_token(key: str, version: int) -> str:
-    data = msgspec.json.encode({"v": "bayplan", "rv": version, "rest": key})
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def _read_token(token: str) -> str:

@@ -140,7 +140,10 @@ class Admission:
         A pod must have been admitted. With the `old` version of the object, the change is judged.
         """
         if not isinstance(obj, Pod | PersistentVolumeClaim):
-            self._check_count(obj, old)
+            if old is None and not obj.uid and self._ledger is not None:
+                violation = self._ledger.object_refusal(obj)
+                if violation:
+                    raise AdmissionRefusedError(obj, violation)
             return
         self._refresh()
         if old is None and not self._is_new(obj):
@@ -167,13 +170,6 @@ class Admission:
             violation = self._ledger.refusal(obj, old)
         if violation:
             raise AdmissionRefusedError(obj, violation)
-
-    def _check_count(self, obj: ClusterObject, old: ClusterObject | None) -> None:
-        """Raise AdmissionRefusedError if a quota refuses one more object of the kind."""
-        if old is None and not obj.uid and self._ledger is not None:
-            violation = self._ledger.object_refusal(obj)
-            if violation:
-                raise AdmissionRefusedError(obj, violation)
 
     def _is_new(self, obj: Pod | PersistentVolumeClaim) -> bool:
         """Whether the object is yet to be created."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from ...api.pod import Pod, PodClass
 from ...api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
 from ...clock import Clock
 from ..objects import ControllerCluster
-from .budgets import BudgetSyncError, PodOwner, ProtectedPods, ask_budget, budget_status, owner_of
+from .budgets import BudgetSyncError, PodOwner, ask_budget, budget_status, owner_of
 from .pod_index import is_healthy
 
 SCALED_KINDS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
@@ -57,13 +57,6 @@ class _Followed(msgspec.Struct, eq=False):
                 del self.owners[owner]
 
 
-class WatchedCluster(ControllerCluster, Protocol):
-    """A cluster that the controller follows."""
-
-    def watch(self, handler: Any, replay: bool = True) -> None:
-        """Call `handler` with every change."""
-
-
 class DisruptionController:
     """Watches the cluster; `run` writes the statuses that changed, with `write`."""
 
@@ -71,7 +64,7 @@ class DisruptionController:
     owners_may_be_absent = True
     """Whether pods may name a controller that is not in the cluster, as those of snapshots do."""
 
-    def __init__(self, cluster: WatchedCluster, clock: Clock) -> None:
+    def __init__(self, cluster: ControllerCluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
         self._in: dict[str, dict[str, _Followed]] = {}
@@ -165,10 +158,11 @@ class DisruptionController:
         for one in stale:
             under_way = self._under_way(one)
             healthy = one.healthy - sum(self.is_healthy(one.pods[name]) for name in under_way)
-            pods = ProtectedPods(len(one.pods), healthy, one.owners, next(iter(one.pods), ""))
             find, may_be_absent = self._cluster.get, self.owners_may_be_absent
             try:
-                found = budget_status(one.budget, pods, find, owners_may_be_absent=may_be_absent)
+                found = budget_status(
+                    one.budget, one.pods, healthy, one.owners, find, may_be_absent
+                )
             except BudgetSyncError as error:
                 none_allowed = replace(one.budget.status, disruptions_allowed=0)
                 self.write(one.budget, none_allowed, str(error))

@@ -10,8 +10,6 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-import msgspec
-
 from ...api.meta import controller_of
 from ...api.pod import Pod
 from ...api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
@@ -36,16 +34,6 @@ class PodOwner(NamedTuple):
     name: str
 
 
-class ProtectedPods(msgspec.Struct, frozen=True):
-    """The pods that a budget selects: number, healthy ones, and number per controller."""
-
-    count: int
-    healthy: int
-    owners: Mapping[PodOwner, int]
-    a_pod: str = ""
-    """The name of one of them, for messages."""
-
-
 def owner_of(pod: Pod) -> PodOwner | None:
     """The controller of the pod; None for an unmanaged one, which is not counted."""
     owner = pod.controller
@@ -53,26 +41,40 @@ def owner_of(pod: Pod) -> PodOwner | None:
 
 
 def budget_status(
-    budget: PodDisruptionBudget, pods: ProtectedPods, find: Find, *, owners_may_be_absent: bool
+    budget: PodDisruptionBudget,
+    pods: Mapping[str, Pod],
+    healthy: int,
+    owners: Mapping[PodOwner, int],
+    find: Find,
+    owners_may_be_absent: bool,
 ) -> PodDisruptionBudgetStatus:
-    """The status of the budget, without the pods that are being evicted.
+    """The status of the budget with these pods, by name; those that are being evicted are not `healthy`.
 
     Pods of a controller that is not in the cluster count as all that it wants, if `owners_may_be_absent`. Raises
     BudgetSyncError when the number of expected pods is unknown.
     """
     at_least, at_most = budget.spec.min_available, budget.spec.max_unavailable
     expected = desired = 0
-    if at_most is not None:
-        expected = _expected(budget.namespace, pods, find, owners_may_be_absent)
-        desired = max(expected - share_of(at_most, expected), 0)
-    elif isinstance(at_least, int):
-        expected, desired = pods.count, at_least
-    elif at_least is not None:
-        expected = _expected(budget.namespace, pods, find, owners_may_be_absent)
-        desired = share_of(at_least, expected)
+    if at_most is None and isinstance(at_least, int):
+        expected, desired = len(pods), at_least
+    elif at_most is not None or at_least is not None:
+        wanted: dict[PodOwner, int] = {}  # replica sets of one deployment count once
+        for owner, count in owners.items():
+            found = _scale(owner, budget.namespace, find)
+            if found is not None:
+                wanted[found[0]] = found[1]
+            elif owners_may_be_absent:
+                wanted[owner] = count
+            else:
+                raise BudgetSyncError(f'found no controllers for pod "{next(iter(pods))}"')
+        expected = sum(wanted.values())
+        if at_most is not None:
+            desired = max(expected - share_of(at_most, expected), 0)
+        elif at_least is not None:
+            desired = share_of(at_least, expected)
     return PodDisruptionBudgetStatus(
-        disruptions_allowed=max(pods.healthy - desired, 0) if expected > 0 else 0,
-        current_healthy=pods.healthy,
+        disruptions_allowed=max(healthy - desired, 0) if expected > 0 else 0,
+        current_healthy=healthy,
         desired_healthy=desired,
         expected_pods=expected,
         observed_generation=budget.metadata.generation,
@@ -85,20 +87,6 @@ def share_of(amount: int | str, whole: int) -> int:
         return amount
     number = amount.removesuffix("%")
     return math.ceil(int(number) * whole / 100) if number.isdecimal() else 0
-
-
-def _expected(namespace: str, pods: ProtectedPods, find: Find, may_be_absent: bool) -> int:
-    """The sum of replicas that the controllers of the pods want; replica sets of one deployment count once."""
-    wanted: dict[PodOwner, int] = {}
-    for owner, count in pods.owners.items():
-        found = _scale(owner, namespace, find)
-        if found is not None:
-            wanted[found[0]] = found[1]
-        elif may_be_absent:
-            wanted[owner] = count
-        else:
-            raise BudgetSyncError(f'found no controllers for pod "{pods.a_pod}"')
-    return sum(wanted.values())
 
 
 def _scale(owner: PodOwner, namespace: str, find: Find) -> tuple[PodOwner, int] | None:

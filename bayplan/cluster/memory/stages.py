@@ -134,10 +134,10 @@ class StagePlayer:
             self._sink.make_ready(pod)
 
     def _end(self, pod: Pod, stages: PodStages, restarts: int) -> None:
-        exit_code = stages.exit_code
+        exit_code, policy = stages.exit_code, pod.spec.restart_policy
         if pod.is_terminating:
             self._sink.remove(pod)  # its duration ended before its grace period
-        elif exit_code is None or not _is_repeated(pod, exit_code):
+        elif exit_code is None or policy == "Never" or (policy == "OnFailure" and exit_code == 0):
             self._sink.end(pod, exit_code or 0)
         else:
             wait_s = backoff_s(restarts, stages.duration_s or 0)
@@ -161,12 +161,6 @@ class StagePlayer:
                 action(stored)
 
         self._timers.after(seconds, act)
-
-
-def _is_repeated(pod: Pod, exit_code: int) -> bool:
-    """Whether containers that ended with this exit code are started again."""
-    policy = pod.spec.restart_policy or "Always"
-    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 
 
 def backoff_s(restarts: int, ran_s: float) -> float:

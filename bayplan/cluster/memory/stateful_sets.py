@@ -147,10 +147,7 @@ def owned_by_pod(
 ) -> PersistentVolumeClaim:
     """The claim with the pod as its owner instead of the set."""
     others = [o for o in claim.owner_references if o.uid not in (stateful_set.uid, pod.uid)]
-    owner = replace(
-        owner_reference(stateful_set), api_version="v1", kind="Pod", name=pod.name, uid=pod.uid
-    )
-    metadata = replace(claim.metadata, owner_references=(*others, owner))
+    metadata = replace(claim.metadata, owner_references=(*others, owner_reference(pod)))
     return replace(claim, metadata=metadata)
 
 

@@ -76,6 +76,9 @@ class ControllerCluster(Protocol):
         """Delete the object with the kind and name of `obj`; a running pod is removed after
         `grace_s` seconds."""
 
+    def watch(self, handler: Any, replay: bool = True) -> None:
+        """Call `handler` with every change."""
+
 
 class ObjectIndex:
     """Objects by kind and name, in insertion order. Objects are immutable."""
