@@ -21,7 +21,7 @@ from typing import Any
 
 from bayplan.api.wire.decode import decode_object
 from bayplan.autoscaling import AutoscalerOptions, autoscaled
-from bayplan.cluster.memory import is_daemon
+from bayplan.cluster.memory.absent_owners import is_daemon
 from bayplan.planning import NodePool
 from bayplan.sim import Simulation, SimulationReport
 from bayplan.sim.settings import Settings

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from ..api.pod import Pod
 from ..api.workloads import PodDisruptionBudget
-from ..cluster.memory import MemoryCluster
+from ..cluster.memory.object_store import MemoryCluster
 from .plain_part import PlainPart
 
 LabelsKey: TypeAlias = tuple[str, frozenset[tuple[str, str]]]

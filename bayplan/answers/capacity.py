@@ -22,7 +22,7 @@ from ..api.pod_groups import PodGroup
 from ..api.pod_spec import PodSchedulingGroup
 from ..api.workloads import Namespace
 from ..choices import DEFAULT_COPIES
-from ..cluster.memory import Admission, AdmissionError
+from ..cluster.memory.admission import Admission, AdmissionError
 from ..errors import InputError
 from ..manifests.timeline import InputObject
 from ..scheduler import Attempt, Inquiry, Outcome, cause_of, run_to_tell

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..api.pod import Pod
 from ..api.workloads import HorizontalPodAutoscaler
-from ..cluster.memory import MemoryCluster
+from ..cluster.memory.object_store import MemoryCluster
 from ..cluster.objects import ClusterObject
 
 NO_BUDGETS = (

@@ -13,7 +13,7 @@ from ..api.containers import Container, ResourceRequirements
 from ..api.node import Node
 from ..api.pod import Pod
 from ..api.text.quantity import format_quantity
-from ..cluster.memory import is_there
+from ..cluster.memory.pod_index import is_there
 from ..manifests.measured_use import RESOURCES, MeasuredUse, Units
 from ..manifests.timeline import InputObject
 

@@ -17,7 +17,7 @@ from ..api.pod_groups import PodGroup, pod_group_of
 from ..api.pod_spec import PodSpec
 from ..api.selectors import NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement
 from ..api.workloads import Job, PodTemplateSpec, pod_template
-from ..cluster.memory import successor_of
+from ..cluster.memory.absent_owners import successor_of
 from ..errors import InputError
 from ..manifests.sources import find_files
 from ..manifests.timeline import InputObject

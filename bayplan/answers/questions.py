@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ..api.pod import EMPTY_STATUS, Pod
-from ..cluster.memory import is_bare, is_daemon, is_there
+from ..cluster.memory.absent_owners import is_bare, is_daemon
+from ..cluster.memory.pod_index import is_there
 from ..config.defaults import default_config
 from ..config.load import parse_config
 from ..config.types import SchedulerConfiguration

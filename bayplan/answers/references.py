@@ -13,7 +13,7 @@ from ..api.node import Node
 from ..api.selectors import Requirement, parse_label_query
 from ..api.wire.kinds import KINDS, group_of
 from ..api.workloads import ReplicaSet
-from ..cluster.memory import MemoryCluster
+from ..cluster.memory.object_store import MemoryCluster
 from ..cluster.objects import ObjectIndex
 from ..errors import InputError
 from ..manifests.timeline import KIND as TIMELINE

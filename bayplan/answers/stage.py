@@ -14,14 +14,10 @@ from typing import Any
 
 from ..api.node import Node
 from ..api.pod import Pod
-from ..cluster.memory import (
-    AdmissionRefusal,
-    MemoryCluster,
-    is_bare,
-    is_there,
-    stays_with_node,
-    successor_of,
-)
+from ..cluster.memory.absent_owners import is_bare, stays_with_node, successor_of
+from ..cluster.memory.object_store import MemoryCluster
+from ..cluster.memory.pod_index import is_there
+from ..cluster.memory.refusals import AdmissionRefusal
 from ..cluster.objects import ClusterObject
 from ..errors import InputError
 from ..manifests.timeline import InputObject, ObjectPatch, TimelineTarget, created_at

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ..api.node import Node
 from ..api.pod import Pod
 from ..api.workloads import BARE, PodTemplateSpec, WorkloadKey, pod_template, workload_of
-from ..cluster.memory import is_there
+from ..cluster.memory.pod_index import is_there
 from ..manifests.measured_use import RESOURCES, MeasuredUse, Units
 from ..manifests.timeline import InputObject
 from .measured import (

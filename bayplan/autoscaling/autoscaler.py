@@ -14,7 +14,7 @@ from typing import Any
 
 from ..api.node import Node
 from ..api.pod import Pod
-from ..cluster.memory import stays_with_node
+from ..cluster.memory.absent_owners import stays_with_node
 from ..cluster.objects import ClusterObject
 from ..manifests.timeline import TimelineEvent
 from ..planning.node_probe import class_label

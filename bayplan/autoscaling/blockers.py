@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ..api.node import Node
 from ..api.pod import Pod
-from ..cluster.memory import has_local_storage
+from ..cluster.memory.absent_owners import has_local_storage
 from .cluster_autoscaler_flags import DEFAULT_FLAGS, ClusterAutoscalerFlags
 from .pool_nodes import PoolNode
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ..api.pod import Pod
 from ..api.taints import NO_SCHEDULE, Taint
-from ..cluster.memory import successor_of
+from ..cluster.memory.absent_owners import successor_of
 from ..manifests.timeline import TimelineEvent, TimelineTarget
 from ..sim.autoscaling_record import ScalingEviction
 from ..sim.simulation import Simulation

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..api.node import Node
 from ..api.resources import CPU, MEMORY
-from ..cluster.memory import is_daemon
+from ..cluster.memory.absent_owners import is_daemon
 from ..planning.pools import NodePool
 from ..trials import TrialCluster
 from .blockers import Blockers

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..api.pod import Pod
 from ..choices import ANY_NODE, ANY_ZONE, PLAN_SEEDS
-from ..cluster.memory import is_daemon
+from ..cluster.memory.absent_owners import is_daemon
 from ..sim.settings import Settings
 from ..sim.simulation import Simulation
 from ..sim.world import is_waiting

@@ -15,7 +15,7 @@ import numpy as np
 from ..api.pod import Pod
 from ..api.resources import CPU, MEMORY, PODS
 from ..api.workloads import workload_of
-from ..cluster.memory import is_daemon
+from ..cluster.memory.absent_owners import is_daemon
 from ..cluster.memory.default_class import missing_classes
 from ..cluster.objects import ClusterObject
 from ..errors import InputError

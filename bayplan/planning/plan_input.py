@@ -13,7 +13,8 @@ from ..api.node import Node
 from ..api.pod import Pod
 from ..api.storage import CSINode
 from ..api.workloads import StatefulSet
-from ..cluster.memory import WORKLOAD_KINDS, stays_with_node, successor_of
+from ..cluster.memory.absent_owners import stays_with_node, successor_of
+from ..cluster.memory.workload_pods import WORKLOAD_KINDS
 from ..cluster.objects import ClusterObject
 from ..manifests.timeline import InputObject, Timeline
 

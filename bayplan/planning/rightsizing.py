@@ -20,7 +20,7 @@ from ..answers.what_if.rounds import Drain
 from ..api.node import Node
 from ..api.pod import Pod
 from ..api.resources import CPU
-from ..cluster.memory import is_static
+from ..cluster.memory.absent_owners import is_static
 from ..cluster.objects import ClusterObject
 from ..errors import InputError
 from ..manifests.timeline import InputObject, Timeline

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..cluster.memory import is_daemon
+from ..cluster.memory.absent_owners import is_daemon
 from .measures.waits import distribution, latencies
 from .outcomes import PodResult
 from .use_over_time import UseSeries

@@ -14,8 +14,9 @@ from ..api.meta import KubeObject
 from ..api.text.durations import format_duration
 from ..api.workloads import Job
 from ..clock import ManualClock
-from ..cluster.memory import CronJobController, MemoryCluster
+from ..cluster.memory.cron_job_controller import CronJobController
 from ..cluster.memory.jobs import ended_as, plan_job
+from ..cluster.memory.object_store import MemoryCluster
 from ..cluster.memory.pod_index import OwnedPods
 from .agenda import Agenda
 

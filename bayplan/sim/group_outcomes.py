@@ -11,7 +11,7 @@ import msgspec
 from ..api.node import Node
 from ..api.pod import Pod
 from ..api.pod_groups import PodGroup, pod_group_of
-from ..cluster.memory import MemoryCluster
+from ..cluster.memory.object_store import MemoryCluster
 from ..scheduler import GroupAttempt, Outcome, cause_of
 from .outcomes import PodResult
 

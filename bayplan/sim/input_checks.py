@@ -10,7 +10,8 @@ from ..api.rules.immutable import immutable_causes
 from ..api.storage import StorageClass
 from ..api.wire.encode import to_dict
 from ..api.workloads import pod_template
-from ..cluster.memory import AdmissionError, provisioning_problems
+from ..cluster.memory.admission import AdmissionError
+from ..cluster.memory.provisioners import provisioning_problems
 from ..cluster.objects import ClusterObject
 from ..errors import InputError
 from ..manifests.timeline import CREATED_AT, InputObject, Timeline, created_at_problem

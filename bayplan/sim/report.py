@@ -8,7 +8,7 @@ from typing import Any
 
 from ..api.own_documents import API_VERSION
 from ..api.workloads import WorkloadKey
-from ..cluster.memory import AdmissionRefusal
+from ..cluster.memory.refusals import AdmissionRefusal
 from ..errors import InputError
 from ..releases.release import DEFAULT_RELEASE
 from .autoscaling_record import ScalingReport

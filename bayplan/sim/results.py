@@ -10,7 +10,7 @@ from ..api.node import Node
 from ..api.pod import Pod
 from ..api.workloads import WorkloadKey, workload_key
 from ..clock import Clock
-from ..cluster.memory import MemoryCluster
+from ..cluster.memory.object_store import MemoryCluster
 from ..scheduler import Attempt, Outcome, Scheduler, gated_attempts
 from .group_outcomes import GroupOutcome, group_outcomes
 from .measures.amounts import FreeParts, free_parts

@@ -13,8 +13,9 @@ from ..api.storage import PersistentVolumeClaim
 from ..api.wire.whole import whole
 from ..api.wire.written_versions import written_as
 from ..clock import Clock, SystemClock
-from ..cluster.memory import AdmissionRefusal, Provisioning
 from ..cluster.memory.default_class import missing_classes
+from ..cluster.memory.provisioners import Provisioning
+from ..cluster.memory.refusals import AdmissionRefusal
 from ..cluster.objects import WatchHandler
 from ..config.defaults import default_config
 from ..config.gates import FeatureGates

@@ -17,7 +17,7 @@ from ..api.storage import (
 )
 from ..api.text.durations import format_duration
 from ..clock import Clock
-from ..cluster.memory import MemoryCluster
+from ..cluster.memory.object_store import MemoryCluster
 
 FROM_THE_CLUSTER = frozenset({"created", "deleted"})
 """The scheduler's events about its pods, and the cluster's about all."""

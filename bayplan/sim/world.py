@@ -32,27 +32,27 @@ from ..api.workloads import (
     StatefulSet,
 )
 from ..clock import ManualClock, Timers
-from ..cluster.memory import (
-    WORKLOAD_KINDS,
-    AbsentOwners,
+from ..cluster.memory.absent_owners import AbsentOwners
+from ..cluster.memory.admission import (
     Admission,
     AdmissionError,
-    AdmissionRefusal,
     AdmissionRefusedError,
-    ClaimController,
-    Controllers,
-    DisruptionController,
-    Kubelets,
-    MemoryCluster,
-    Protection,
-    Provisioning,
-    QuotaLedger,
-    VolumeController,
-    admit_devices,
-    admit_groups,
     admit_namespace,
     admit_storage,
 )
+from ..cluster.memory.admission_dra import admit_devices
+from ..cluster.memory.admission_groups import admit_groups
+from ..cluster.memory.budget_controller import DisruptionController
+from ..cluster.memory.controllers import Controllers
+from ..cluster.memory.kubelets import Kubelets
+from ..cluster.memory.object_store import MemoryCluster
+from ..cluster.memory.protection import Protection
+from ..cluster.memory.provisioners import Provisioning
+from ..cluster.memory.quotas import QuotaLedger
+from ..cluster.memory.refusals import AdmissionRefusal
+from ..cluster.memory.resource_claims import ClaimController
+from ..cluster.memory.volume_controller import VolumeController
+from ..cluster.memory.workload_pods import WORKLOAD_KINDS
 from ..cluster.objects import ClusterObject
 from ..cluster.objects.pod_life import moment_of, timestamp
 from ..errors import ConflictError, DecodeError, InputError

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
-from ..cluster.memory import AdmissionRefusal
+from ..cluster.memory.refusals import AdmissionRefusal
 from ..releases.release import DEFAULT_RELEASE
 from ..sim import PodResult
 from ..sim.html_summary import ShownAnswer, as_release

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.cluster.objects import UNVERSIONED_KINDS
 from bayplan.framework.lister_changes import ObjectKey
 

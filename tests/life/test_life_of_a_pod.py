@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from bayplan.api.pod import Pod
 from bayplan.cache import Cache
 from bayplan.clock import ManualClock, Timers
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.runtime.executor import InlineExecutor
 from bayplan.scheduler import FirstByName, build_scheduler
 from bayplan.testing.builders import make_node, make_pod

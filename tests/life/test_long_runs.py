@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from bayplan.api.pod import Pod
 from bayplan.clock import ManualClock, Timers
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.framework import CycleState
 from bayplan.framework.interface import Preemption
 from bayplan.queue.queued_pod import QueuedPodInfo

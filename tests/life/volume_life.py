@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from bayplan.api.pod import Pod
 from bayplan.api.storage import PersistentVolumeClaim
-from bayplan.cluster.memory import admit_storage
+from bayplan.cluster.memory.admission import admit_storage
 from bayplan.errors import ConflictError
 from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.testing.builders import make_node, make_pod

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from bayplan.api.dra import ResourceClaim
-from bayplan.cluster.memory import ClaimController, MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
+from bayplan.cluster.memory.resource_claims import ClaimController
 from bayplan.framework import SKIP, Code, CycleState
 from bayplan.framework.devices import Devices
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources

@@ -13,7 +13,7 @@ from bayplan.api.storage import (
     PersistentVolumeClaim,
     with_annotation,
 )
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.errors import ConflictError
 from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.testing.builders import make_node, make_pod

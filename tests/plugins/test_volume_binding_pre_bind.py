@@ -14,7 +14,7 @@ from bayplan.api.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
 )
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.errors import ApiError, ConflictError
 from bayplan.framework import SUCCESS, Code
 from bayplan.testing.storage import make_claim, make_storage_class, make_volume

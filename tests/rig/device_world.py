@@ -14,7 +14,7 @@ from bayplan.api.dra import ResourceClaim
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.clock import ManualClock
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.framework import CycleState, Handle, Status, Verdict
 from bayplan.framework.handle import Client
 from bayplan.table import ALL, NodeTable

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from bayplan.api.pod import Pod
 from bayplan.clock import ManualClock
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.config.defaults import default_config
 from bayplan.config.load import parse_config
 from bayplan.config.types import SchedulerConfiguration

@@ -12,7 +12,8 @@ from typing import Any
 from bayplan.api.pod import Pod
 from bayplan.api.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.clock import ManualClock, Timers
-from bayplan.cluster.memory import MemoryCluster, VolumeController
+from bayplan.cluster.memory.object_store import MemoryCluster
+from bayplan.cluster.memory.volume_controller import VolumeController
 from bayplan.runtime.executor import InlineExecutor
 from bayplan.scheduler import Attempt, FirstByName, Scheduler, build_scheduler
 from tests.rig.objects import stored

@@ -12,7 +12,7 @@ from typing import Any, cast
 from bayplan.api.pod import Pod
 from bayplan.api.storage import BIND_COMPLETED
 from bayplan.clock import ManualClock
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.framework import SUCCESS, CycleState, Handle, Status
 from bayplan.framework.handle import Client
 from bayplan.table import ALL

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from bayplan.clock import ManualClock
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.cluster.objects import ClusterObject
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.scheduler import Attempt, FirstByName, Scheduler, build_scheduler

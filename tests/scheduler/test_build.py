@@ -3,7 +3,7 @@
 import pytest
 
 from bayplan.clock import ManualClock
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.config.defaults import default_config
 from bayplan.scheduler import FirstByName, Scheduler, SchedulerSettings, build_scheduler
 from bayplan.testing.builders import make_node, make_pod

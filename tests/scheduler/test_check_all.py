@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bayplan.clock import ManualClock
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.config.load import parse_config
 from bayplan.scheduler import build_scheduler
 from bayplan.testing.builders import make_node, make_pod

@@ -8,7 +8,7 @@ import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.clock import ManualClock
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.config.load import parse_config
 from bayplan.scheduler import build_scheduler
 from bayplan.scheduler.collector import YOUNG, rare_collections

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bayplan.api.pod import Pod
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.errors import ApiError
 from bayplan.testing.builders import make_node, make_pod
 from tests.rig.scenarios import Scenario

@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.api.wire.decode import decode_object
 from bayplan.api.wire.sourced import keeping_sources
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.scheduler import Outcome
 from bayplan.testing.builders import make_pod
 from bayplan.testing.extenders import FakeExtender

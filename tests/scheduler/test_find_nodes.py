@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bayplan.clock import ManualClock
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.config.load import parse_config
 from bayplan.engine import Engine
 from bayplan.scheduler import Attempt, Scheduler, build_scheduler

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bayplan.api.pod import Pod
 from bayplan.api.pod_groups import GroupPreemptor
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.errors import ApiError, ConfigError
 from bayplan.framework import (
     SKIP,

@@ -8,7 +8,7 @@ import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.api.pod_groups import GroupPreemptor
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.errors import BayplanError
 from bayplan.testing.builders import make_node, make_pod
 from tests.rig.groups import group_scenario, make_member, make_pod_group

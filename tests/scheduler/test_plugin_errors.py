@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.clock import ManualClock
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.config.defaults import default_config
 from bayplan.framework import (
     SKIP,

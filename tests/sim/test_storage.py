@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.cluster.memory import Provisioning
+from bayplan.cluster.memory.provisioners import Provisioning
 from bayplan.errors import InputError
 from bayplan.sim import Simulation, SimulationReport, TraceEntry, read_manifests
 from bayplan.testing.builders import make_node, make_object, make_pod

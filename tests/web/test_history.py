@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.framework import wait
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.web.history import TEXTED, History, HistoryState, Moment

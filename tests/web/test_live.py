@@ -8,7 +8,7 @@ import pytest
 from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.cluster.objects import WatchHandler
 from bayplan.errors import InputError
 from bayplan.testing.builders import make_node, make_object, make_pod

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...api.node import Node
 from ...api.pod import Pod
-from ...cluster.memory import stays_with_node
+from ...cluster.memory.absent_owners import stays_with_node
 from ...errors import InputError
 from ...sim.totals import MAIN_RESOURCES
 from ...table import Ints, NodeTable

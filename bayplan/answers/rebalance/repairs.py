@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from ...api.pod import Pod, PodClass
 from ...api.pod_spec import PodSpec
 from ...api.taints import Toleration
-from ...cluster.memory import is_daemon, is_static, is_there
+from ...cluster.memory.absent_owners import is_daemon, is_static
+from ...cluster.memory.pod_index import is_there
 from ...framework import Status
 from ...scheduler import Inquiry
 from ...table import Bools, NodeTable

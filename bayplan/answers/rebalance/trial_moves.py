@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from ...api.pod import Pod, PodClass
-from ...cluster.memory import is_bare, is_static, is_there, stays_with_node, successor_of
+from ...cluster.memory.absent_owners import is_bare, is_static, stays_with_node, successor_of
+from ...cluster.memory.pod_index import is_there
 from ...scheduler import Inquiry
 from ...table import Ints, NodeTable
 from ..budget_effects import BudgetCounts, BudgetUse

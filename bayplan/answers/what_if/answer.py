@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from ...cluster.memory import AdmissionRefusal
+from ...cluster.memory.refusals import AdmissionRefusal
 from ...sim.html_summary import make_frame
 from ...sim.totals import TotalsChange
 from ...trials import NONE_WAITED, SettledAnswer, Settlement

@@ -17,8 +17,10 @@ from ...api.wire.sourced import Documents
 from ...api.wire.whole import apply_patch, merge_patch
 from ...api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from ...clock import Clock
-from ...cluster.memory import MemoryCluster, daemons, is_there
+from ...cluster.memory import daemons
 from ...cluster.memory.deployments import has_new_template, read_template
+from ...cluster.memory.object_store import MemoryCluster
+from ...cluster.memory.pod_index import is_there
 from ...cluster.objects import ClusterObject
 from ...manifests.overlay import patch_of
 from ...manifests.timeline import TimelineTarget

@@ -15,7 +15,7 @@ from ...api.taints import (
     Taint,
     find_untolerated,
 )
-from ...cluster.memory import is_static
+from ...cluster.memory.absent_owners import is_static
 from ...errors import InputError
 from ..references import find_node
 from ..stage import Stage

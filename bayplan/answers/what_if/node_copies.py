@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ...api.node import HOSTNAME, Node
 from ...api.storage import CSINode
-from ...cluster.memory import stays_with_node, successor_of
+from ...cluster.memory.absent_owners import stays_with_node, successor_of
 from ...cluster.objects import ClusterObject, ObjectIndex
 from ...errors import InputError
 from ..references import find_node

@@ -10,7 +10,7 @@ from ...api.meta import KubeObject, controller_of
 from ...api.node import Node
 from ...api.pod import Pod
 from ...api.wire.kinds import FieldError
-from ...cluster.memory import is_there
+from ...cluster.memory.pod_index import is_there
 from ...cluster.objects import ClusterObject
 from ...errors import InputError
 from ...manifests.timeline import ObjectPatch, TimelineTarget, added_objects, read_change

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from ...api.pod import Pod
 from ...api.pod_groups import GroupPreemptor
 from ...api.workloads import workload_of
-from ...cluster.memory import is_bare, is_there
+from ...cluster.memory.absent_owners import is_bare
+from ...cluster.memory.pod_index import is_there
 from ...errors import InputError
 from ...manifests.timeline import InputObject
 from ...sim import GroupOutcome

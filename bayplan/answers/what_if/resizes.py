@@ -12,7 +12,9 @@ from ...api.containers import Container, ResourceRequirements
 from ...api.pod import Pod
 from ...api.resources import allocatable_units
 from ...api.text.quantity import Quantity, parse_quantity
-from ...cluster.memory import MemoryCluster, is_there, successor_of
+from ...cluster.memory.absent_owners import successor_of
+from ...cluster.memory.object_store import MemoryCluster
+from ...cluster.memory.pod_index import is_there
 from ...errors import InputError
 from ...manifests.timeline import TimelineTarget
 from ..references import find_node, find_ref

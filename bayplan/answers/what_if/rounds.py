@@ -15,15 +15,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ...api.pod import Pod
-from ...cluster.memory import (
+from ...cluster.memory.absent_owners import (
     has_local_storage,
     is_bare,
     is_daemon,
     is_static,
-    is_there,
     stays_with_node,
 )
-from ...cluster.memory.pod_index import is_healthy
+from ...cluster.memory.pod_index import is_healthy, is_there
 from ..budget_effects import BudgetUse
 from ..courses import DrainCourse, DrainRound, DrainStall, PodAtRisk
 from ..input_gaps import eviction_gaps

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..schema.fields import FIELDS, FieldType
 from ..schema.canonical import zero_value
+from ..schema.fields import FIELDS, FieldType
 from ..schema.unknown import schema_type
 
 ZEROS: Mapping[str, str] = {

@@ -7,7 +7,7 @@ from typing import Any
 from ...api.limits import ResourceQuota
 from ...api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
 from ...clock import Clock
-from ...cluster.memory import DisruptionController
+from ...cluster.memory.budget_controller import DisruptionController
 from ...cluster.memory.pod_index import is_ready
 from ..registry.eviction import BUDGETS, SYNC_FAILED
 from ..registry.resource_table import BY_STORAGE

@@ -13,14 +13,12 @@ from typing import Any, Protocol
 
 from ...api.pod_stages import StageRule
 from ...clock import Clock, Timers
-from ...cluster.memory import (
-    WORKLOAD_KINDS,
-    ClaimController,
-    Controllers,
-    CronJobController,
-)
+from ...cluster.memory.controllers import Controllers
+from ...cluster.memory.cron_job_controller import CronJobController
 from ...cluster.memory.jobs import ended_as
 from ...cluster.memory.protection import Protected, Protection
+from ...cluster.memory.resource_claims import ClaimController
+from ...cluster.memory.workload_pods import WORKLOAD_KINDS
 from ...errors import BayplanError
 from ..registry.object_registry import ObjectRegistry
 from ..registry.server_fields import PROTECTED

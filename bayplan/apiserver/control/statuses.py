@@ -10,10 +10,11 @@ from ...api.node import Node
 from ...api.pod import Pod
 from ...api.workloads import DaemonSet, Job, ReplicaSet, ReplicationController, StatefulSet
 from ...clock import Clock
-from ...cluster.memory import WORKLOAD_KINDS, daemons, deployments
+from ...cluster.memory import daemons, deployments
 from ...cluster.memory.availability import Availability
 from ...cluster.memory.jobs import DEFAULT_BACKOFF_LIMIT
 from ...cluster.memory.pod_index import is_ready
+from ...cluster.memory.workload_pods import WORKLOAD_KINDS
 from ...cluster.objects import Later
 from ..store import Record
 from . import workload_status

@@ -21,10 +21,11 @@ from ...api.workloads import (
     StatefulSet,
 )
 from ...clock import Clock, Timers
-from ...cluster.memory import Controllers, VolumeController, rollouts, stateful_sets
+from ...cluster.memory import rollouts, stateful_sets
+from ...cluster.memory.controllers import Controllers
 from ...cluster.memory.pod_index import OwnerKey
 from ...cluster.memory.provisioners import PROVISIONED_BY
-from ...cluster.memory.volume_controller import BOUND
+from ...cluster.memory.volume_controller import BOUND, VolumeController
 from ...errors import BayplanError
 from .embedded_cluster import LiveCluster
 from .recorder import Reporter

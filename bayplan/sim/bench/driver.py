@@ -17,7 +17,8 @@ from ...api.node import Node
 from ...api.pod import Pod
 from ...api.workloads import Namespace
 from ...clock import ManualClock, Timers
-from ...cluster.memory import MemoryCluster, admit_namespace
+from ...cluster.memory.admission import admit_namespace
+from ...cluster.memory.object_store import MemoryCluster
 from ...cluster.objects import ClusterObject
 from ...config.defaults import default_config
 from ...config.types import SchedulerConfiguration

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...api.node import Node
 from ...api.pod import Pod
-from ...cluster.memory import stays_with_node
+from ...cluster.memory.absent_owners import stays_with_node
 from ...table import Bools, Ints
 from ..totals import MAIN_RESOURCES, PODS
 from ..use_over_time import PENDING, UseMove, UseSeries

@@ -9,7 +9,7 @@ from math import ceil, floor, inf, log
 from typing import Any
 
 from ...api.own_documents import API_VERSION
-from ...cluster.memory import AdmissionRefusal
+from ...cluster.memory.refusals import AdmissionRefusal
 from ..pending_pods import PendingGroup
 from ..report_data import time_entry
 from ..totals import TotalsChange

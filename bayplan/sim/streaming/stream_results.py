@@ -18,7 +18,7 @@ from ...api.node import Node
 from ...api.pod import Pod
 from ...api.wire.decode import UnknownObject, decode, decode_items
 from ...clock import Clock
-from ...cluster.memory import MemoryCluster
+from ...cluster.memory.object_store import MemoryCluster
 from ...errors import DecodeError, InputError
 from ...manifests.input_bytes import bounded_lines, open_input
 from ...manifests.timeline import InputObject

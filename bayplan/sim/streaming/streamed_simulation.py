@@ -9,7 +9,7 @@ from typing import Any
 from ...api.pod import Pod
 from ...api.workloads import Job
 from ...clock import SystemClock
-from ...cluster.memory import MemoryCluster
+from ...cluster.memory.object_store import MemoryCluster
 from ...cluster.objects import ClusterObject
 from ...config.types import SchedulerConfiguration
 from ...errors import InputError

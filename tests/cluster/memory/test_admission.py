@@ -8,7 +8,8 @@ from bayplan.api.pod import Pod
 from bayplan.api.wire.decode import decode_object
 from bayplan.api.wire.encode import to_dict
 from bayplan.api.workloads import Namespace
-from bayplan.cluster.memory import Admission, AdmissionError, MemoryCluster, admit_namespace
+from bayplan.cluster.memory.admission import Admission, AdmissionError, admit_namespace
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.testing.builders import make_object
 from tests.rig.objects import decoded
 

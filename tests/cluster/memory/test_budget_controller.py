@@ -7,7 +7,8 @@ import pytest
 from bayplan.api.pod import Pod
 from bayplan.api.workloads import ReplicaSet
 from bayplan.clock import ManualClock
-from bayplan.cluster.memory import DisruptionController, MemoryCluster
+from bayplan.cluster.memory.budget_controller import DisruptionController
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.sim import Simulation
 from bayplan.testing.builders import make_node, make_object, make_pod
 from tests.rig.objects import owned, stored

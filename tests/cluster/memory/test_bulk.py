@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from bayplan.api.pod import Pod
 from bayplan.api.wire.decode import decode_object
 from bayplan.api.wire.encode import to_dict
-from bayplan.cluster.memory import Admission, MemoryCluster
+from bayplan.cluster.memory.admission import Admission
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.cluster.memory.pod_index import PodIndex
 from tests.rig.trees import pod_of
 

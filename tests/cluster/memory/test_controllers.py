@@ -8,14 +8,11 @@ import pytest
 from bayplan.api.pod import Pod
 from bayplan.api.storage import PersistentVolumeClaim
 from bayplan.api.workloads import Deployment, Job
-from bayplan.cluster.memory import (
-    WORKLOAD_KINDS,
-    Admission,
-    AdmissionError,
-    Controllers,
-    MemoryCluster,
-)
+from bayplan.cluster.memory.admission import Admission, AdmissionError
+from bayplan.cluster.memory.controllers import Controllers
 from bayplan.cluster.memory.created_names import ALPHABET
+from bayplan.cluster.memory.object_store import MemoryCluster
+from bayplan.cluster.memory.workload_pods import WORKLOAD_KINDS
 from tests.rig.objects import decoded, stored
 from tests.rig.trees import node_of
 

@@ -6,8 +6,10 @@ import pytest
 
 from bayplan.api.pod import Pod, PodStatus
 from bayplan.api.workloads import ReplicaSet
-from bayplan.cluster.memory import Admission, Controllers, QuotaLedger
+from bayplan.cluster.memory.admission import Admission
+from bayplan.cluster.memory.controllers import Controllers
 from bayplan.cluster.memory.pod_index import target_node
+from bayplan.cluster.memory.quotas import QuotaLedger
 from bayplan.cluster.memory.workload_pods import first_to_go
 from tests.rig.objects import decoded, stored
 from tests.rig.trees import node_of

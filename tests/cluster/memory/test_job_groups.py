@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from bayplan.api.pod_groups import PodGroup, Workload, pod_group_of
-from bayplan.cluster.memory import Admission, AdmissionError, Controllers, MemoryCluster
+from bayplan.cluster.memory.admission import Admission, AdmissionError
+from bayplan.cluster.memory.controllers import Controllers
 from bayplan.cluster.memory.job_groups import group_name, workload_name
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.testing.builders import make_object
 
 GATES = {"GenericWorkload": True, "WorkloadWithJob": True, "WorkloadAwarePreemption": True}

@@ -7,7 +7,8 @@ import pytest
 from bayplan.api.pod import Pod
 from bayplan.api.wire.decode import decode_object
 from bayplan.clock import ManualClock, Timers
-from bayplan.cluster.memory import Kubelets, MemoryCluster
+from bayplan.cluster.memory.kubelets import Kubelets
+from bayplan.cluster.memory.object_store import MemoryCluster
 
 
 class Bench:

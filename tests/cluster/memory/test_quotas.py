@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from bayplan.api.pod import Pod
-from bayplan.cluster.memory import MemoryCluster, QuotaLedger
+from bayplan.cluster.memory.object_store import MemoryCluster
+from bayplan.cluster.memory.quotas import QuotaLedger
 from bayplan.cluster.objects import ClusterObject
 from bayplan.testing.builders import make_pod
 from tests.rig.objects import decoded, stored

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.cluster.memory.pod_index import OwnedPods
 from bayplan.cluster.memory.refusals import RefusedWorkloads
 from bayplan.testing.builders import make_object

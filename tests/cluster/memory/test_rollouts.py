@@ -8,7 +8,9 @@ from msgspec.structs import replace
 from bayplan.answers.what_if import Patch, ask_what_if
 from bayplan.api.pod import Pod
 from bayplan.api.workloads import RollingUpdate
-from bayplan.cluster.memory import Admission, Controllers, MemoryCluster
+from bayplan.cluster.memory.admission import Admission
+from bayplan.cluster.memory.controllers import Controllers
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.cluster.memory.pod_index import target_node
 from bayplan.cluster.memory.rollouts import rollout_limits
 from bayplan.manifests.timeline import ObjectPatch, Timeline, TimelineEvent, TimelineTarget

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.cluster.memory import Admission, AdmissionRefusedError, MemoryCluster
+from bayplan.cluster.memory.admission import Admission, AdmissionRefusedError
+from bayplan.cluster.memory.object_store import MemoryCluster
 from tests.rig.objects import decoded
 from tests.rig.trees import pod_of
 

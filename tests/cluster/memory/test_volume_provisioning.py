@@ -11,8 +11,8 @@ from bayplan.api.storage import (
     CSIStorageCapacity,
     PersistentVolume,
 )
-from bayplan.cluster.memory import Provisioning, admit_storage
-from bayplan.cluster.memory.provisioners import parse_failures, provisioning_problems
+from bayplan.cluster.memory.admission import admit_storage
+from bayplan.cluster.memory.provisioners import Provisioning, parse_failures, provisioning_problems
 from bayplan.testing.builders import make_node, make_object, make_pod
 from bayplan.testing.storage import make_capacity, make_claim, make_csi_driver, make_storage_class
 from tests.cluster.memory.volume_bench import DRIVER, Storage

@@ -9,7 +9,9 @@ from bayplan.api.storage import (
     with_annotation,
 )
 from bayplan.clock import ManualClock, Timers
-from bayplan.cluster.memory import MemoryCluster, Provisioning, VolumeController
+from bayplan.cluster.memory.object_store import MemoryCluster
+from bayplan.cluster.memory.provisioners import Provisioning
+from bayplan.cluster.memory.volume_controller import VolumeController
 
 DRIVER = "disk.example.com"
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from bayplan.api.wire.decode import decode_object
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 
 LABELS = {"app": "web"}
 SELECTOR = {"matchLabels": LABELS}

@@ -18,7 +18,7 @@ from bayplan.api.pod import Pod, PodCondition
 from bayplan.api.pod_groups import GroupPreemptor
 from bayplan.api.wire.decode import decode_object
 from bayplan.clock import ManualClock
-from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.errors import InputError
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler import Attempt, FirstByName, build_scheduler
