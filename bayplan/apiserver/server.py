@@ -35,7 +35,8 @@ from .control.restoration import Restoration
 from .registry.conversion import to_stored
 from .registry.resource_table import BY_STORAGE, ApiResource, selectable_fields
 from .registry.status_errors import StatusError, bad_request
-from .store import SqliteJournal, Store
+from .store.journal import SqliteJournal
+from .store.store import Store
 from .web.http_server import HttpServer
 from .web.request_handler import Api, RequestAccess
 

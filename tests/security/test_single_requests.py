@@ -15,7 +15,7 @@ from bayplan.api.wire.protobuf_fields import ProtobufError
 from bayplan.apiserver.schema import json_patch as patches
 from bayplan.apiserver.schema.json_patch import MAX_DEPTH
 from bayplan.apiserver.schema.protobuf import MAGIC, MIME, decode_object
-from bayplan.apiserver.store import Store
+from bayplan.apiserver.store.store import Store
 from tests.rig.api_server import PATCH_TYPES, PODS, ServerInThread
 from tests.rig.trees import pod_tree
 

@@ -12,7 +12,8 @@ import msgspec
 
 from ...api.selectors import LabelSelector
 from ...api.wire.nulls import without_nulls
-from ..store import RecordChange, Store
+from ..store.records import RecordChange
+from ..store.store import Store
 from .authorizer import (
     EVERY_PATH,
     EVERYTHING,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...clock import Clock
-from ..store import Store
+from ..store.store import Store
 from .authorizer import ClusterUser, account_user
 
 ISSUER = "https://kubernetes.default.svc"

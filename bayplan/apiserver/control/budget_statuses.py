@@ -11,7 +11,7 @@ from ...cluster.memory.budget_controller import DisruptionController
 from ...cluster.memory.pod_index import is_ready
 from ..registry.eviction import BUDGETS, SYNC_FAILED
 from ..registry.resource_table import BY_STORAGE
-from ..store import RecordChange
+from ..store.records import RecordChange
 from .embedded_cluster import LiveCluster
 
 Tree = dict[str, Any]

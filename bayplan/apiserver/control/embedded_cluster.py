@@ -24,7 +24,7 @@ from ...framework.preemptor import preempted_event
 from ..registry.object_registry import DeleteOptions, ObjectRegistry
 from ..registry.pods import PODS, set_conditions
 from ..registry.status_errors import StatusError
-from ..store import Store
+from ..store.store import Store
 from .mirror import Mirror
 from .new_objects import Making, resource_named
 from .object_events import EventWriter

@@ -23,7 +23,7 @@ from ...cluster.memory.stages import StagePlayer, StageSink
 from ...cluster.objects import Later, WatchHandler
 from ..registry.object_registry import DeleteOptions
 from ..registry.pods import PODS, set_conditions
-from ..store import Store
+from ..store.store import Store
 from . import kubelet_statuses
 from .embedded_cluster import LiveCluster
 from .kubelet_statuses import KubeletEvents, missing_status

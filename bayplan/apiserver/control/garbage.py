@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..registry.object_registry import FOREGROUND, ORPHAN, DeleteOptions, ObjectRegistry
-from ..store import Key, Record, RecordChange, Store
-from ..store.records import ADDED
+from ..store.records import ADDED, Key, Record, RecordChange
+from ..store.store import Store
 
 Tree = dict[str, Any]
 Place = tuple[str, Key]

@@ -15,7 +15,8 @@ from ...api.wire.sourced import with_source
 from ...cluster.objects import ObjectIndex
 from ..registry.object_admission import kind_of
 from ..registry.resource_table import BY_STORAGE
-from ..store import Record, RecordChange, Store
+from ..store.records import Record, RecordChange
+from ..store.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from ..registry.custom.definitions import CLEANUP, DEFINITIONS
 from ..registry.object_registry import DeleteOptions, ObjectRegistry
 from ..registry.resource_table import BY_STORAGE, ApiResource
 from ..registry.status_errors import StatusError
-from ..store import Record, RecordChange, Store
-from ..store.records import ADDED
+from ..store.records import ADDED, Record, RecordChange
+from ..store.store import Store
 
 NAMESPACES = BY_STORAGE["namespaces"]
 

@@ -20,7 +20,7 @@ from ...cluster.memory.rollouts import annotated
 from ...cluster.memory.stateful_sets import REVISION_HASH
 from ...cluster.objects import ClusterObject, ObjectIndex
 from ..registry.resource_table import BY_KIND, ApiResource
-from ..store import Store
+from ..store.store import Store
 from .revisions import Revisions
 
 Tree = dict[str, Any]

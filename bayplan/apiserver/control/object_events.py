@@ -14,7 +14,8 @@ from ...clock import Clock, Timers
 from ...framework.handle import PodEvent
 from ..registry.object_registry import ObjectRegistry
 from ..registry.status_errors import StatusError
-from ..store import RecordChange, Store
+from ..store.records import RecordChange
+from ..store.store import Store
 from .recorder import EVENTS, EventNames, reference_to
 
 Tree = dict[str, Any]

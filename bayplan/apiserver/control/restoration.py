@@ -12,7 +12,7 @@ from ...api.workloads import DaemonSet, StatefulSet
 from ...cluster.memory.stateful_sets import REVISION_HASH
 from ..registry.object_registry import ObjectRegistry
 from ..registry.resource_table import BY_STORAGE, ApiResource
-from ..store import Key
+from ..store.records import Key
 from .garbage import ABSENT_OWNERS, is_there
 from .plane import ControlPlane
 

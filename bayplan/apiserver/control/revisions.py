@@ -17,7 +17,7 @@ from ...cluster.objects import ObjectIndex
 from ..registry.object_admission import kind_of
 from ..registry.object_registry import DeleteOptions, ObjectRegistry
 from ..registry.resource_table import BY_KIND
-from ..store import Record
+from ..store.records import Record
 
 Tree = dict[str, Any]
 Versioned = StatefulSet | DaemonSet

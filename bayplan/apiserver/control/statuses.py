@@ -16,7 +16,7 @@ from ...cluster.memory.jobs import DEFAULT_BACKOFF_LIMIT
 from ...cluster.memory.pod_index import is_ready
 from ...cluster.memory.workload_pods import WORKLOAD_KINDS
 from ...cluster.objects import Later
-from ..store import Record
+from ..store.records import Record
 from . import workload_status
 from .embedded_cluster import LiveCluster
 from .new_objects import resource_named

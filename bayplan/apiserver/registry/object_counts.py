@@ -13,7 +13,7 @@ from ...api.limits import ResourceQuota
 from ...api.text.quantity import NANO, ExactAmount
 from ...cluster.memory.quotas import QuotaLedger, Use, quota_excess
 from ...framework.lister import Lister
-from ..store import Store
+from ..store.store import Store
 from .resource_table import ApiResource, ResourceCatalog
 
 Tree = Mapping[str, Any]

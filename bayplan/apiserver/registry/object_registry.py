@@ -20,9 +20,9 @@ from ...clock import Clock, SystemClock
 from ...framework.lister import Lister
 from ...releases.feature_gates import FeatureGates
 from ...releases.release import DEFAULT_RELEASE
-from ..store import Record, Store
+from ..store.records import Record
+from ..store.store import Store
 from . import pods, server_fields
-from . import pods as resize_subresource
 from .conversion import event_causes
 from .custom.definitions import DEFINITIONS, Definitions, mark_terminating
 from .object_admission import Admitting
@@ -254,9 +254,9 @@ class ObjectRegistry:
 
     def _resized(self, resource: ApiResource, tree: Tree, old: Tree) -> Tree:
         """`old` with the resources of the containers of `tree`."""
-        tree = resize_subresource.resized(tree, old)
+        tree = pods.resized(tree, old)
         _set_defaults(resource, tree, self.now())
-        _refuse(resource, old, *resize_subresource.resize_causes(tree, old))
+        _refuse(resource, old, *pods.resize_causes(tree, old))
         tree["metadata"] = dict(tree["metadata"])
         complete(tree, _type_of(resource))
         server_fields.count_generation(resource, tree, old)

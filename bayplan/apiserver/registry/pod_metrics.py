@@ -15,7 +15,7 @@ from ...api.node import Node
 from ...api.pod import Pod
 from ...api.resources import parse_amounts
 from ...api.text.quantity import NANO, NANO_PER_MILLI
-from ..store import Record
+from ..store.records import Record
 from .object_registry import ObjectRegistry
 from .resource_table import ApiResource
 from .status_errors import not_found

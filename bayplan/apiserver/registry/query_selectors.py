@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ...api.selectors import Requirement, parse_label_query
-from ..store import Record
+from ..store.records import Record
 from .resource_table import ApiResource, field_text
 from .status_errors import bad_request
 

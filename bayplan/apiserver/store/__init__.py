@@ -4,19 +4,3 @@ Contents: the records, the counter of resource versions, the journal on disk, th
 selectors of lists and watches. Imports: errors. Never: dependence on the meaning of an object. Callers: registry,
 control and web.
 """
-
-from .journal import Journal, SqliteJournal
-from .records import Key, Record, RecordChange
-from .store import Store, TooOldError
-from .watcher import Watcher
-
-__all__ = [
-    "RecordChange",
-    "Journal",
-    "Key",
-    "Record",
-    "SqliteJournal",
-    "Store",
-    "TooOldError",
-    "Watcher",
-]

@@ -18,7 +18,8 @@ from ...clock import Clock
 from ..registry.query_selectors import make_matcher
 from ..registry.resource_table import ApiResource
 from ..registry.status_errors import StatusError, bad_request, gone
-from ..store import Record, Store
+from ..store.records import Record
+from ..store.store import Store
 from .requests import Options, is_number
 
 MAX_KEPT = 64

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ...api.text.json_path import parse_json_path
 from ..registry.custom.versions import CustomVersion, PrinterColumn
 from ..registry.resource_table import ApiResource
-from ..store import Record
+from ..store.records import Record
 from . import cells
 from .cells import Cell, Tree
 

@@ -12,7 +12,7 @@ from ..registry.conversion import from_stored
 from ..registry.custom.values import set_defaults
 from ..registry.resource_table import ApiResource
 from ..registry.status_errors import StatusError
-from ..store import Record
+from ..store.records import Record
 from .http_server import HttpResponse
 from .printer_columns import make_table
 from .requests import JSON, PARTIAL, PARTIAL_LIST, TABLE

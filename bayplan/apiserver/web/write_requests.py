@@ -33,7 +33,7 @@ from ..registry.status_errors import (
 )
 from ..schema.apply import ApplyConflictError, Manager, apply
 from ..schema.json_patch import TooLargePatchError, json_patch
-from ..store import Record
+from ..store.records import Record
 from .http_requests import WholeRequest
 from .http_server import HttpResponse
 from .requests import (

@@ -5,7 +5,7 @@ import pytest
 from bayplan.apiserver.registry.query_selectors import make_matcher
 from bayplan.apiserver.registry.resource_table import BY_KIND, BY_STORAGE, selectable_fields
 from bayplan.apiserver.registry.status_errors import StatusError
-from bayplan.apiserver.store import Record
+from bayplan.apiserver.store.records import Record
 
 POD = {
     "metadata": {"name": "web", "namespace": "prod"},

@@ -9,14 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.apiserver.store import (
-    Journal,
-    RecordChange,
-    SqliteJournal,
-    Store,
-    TooOldError,
-)
 from bayplan.apiserver.store import store as store_module
+from bayplan.apiserver.store.journal import Journal, SqliteJournal
+from bayplan.apiserver.store.records import RecordChange
+from bayplan.apiserver.store.store import Store, TooOldError
 from bayplan.errors import InputError
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bayplan.apiserver.registry.resource_table import BY_STORAGE
-from bayplan.apiserver.store import Store
+from bayplan.apiserver.store.store import Store
 from bayplan.apiserver.web.printer_columns import make_table
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

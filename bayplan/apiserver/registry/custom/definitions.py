@@ -12,7 +12,8 @@ from typing import Any
 from ....api.rules.field_causes import Cause
 from ....api.schema.input_check import WrongTypeError, unknown_fields
 from ....api.text.formats import UNCHECKED, is_format
-from ...store import RecordChange, Store
+from ...store.records import RecordChange
+from ...store.store import Store
 from ..resource_table import ApiResource, ResourceCatalog, version_rank
 from ..status_errors import StatusError
 from .definition_rules import definition_causes
