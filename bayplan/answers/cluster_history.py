@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ..api.meta import KubeObject
 from ..api.pod import Pod
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 from ..trials import Step, TrialCluster
 
 LAG_S = 1.0

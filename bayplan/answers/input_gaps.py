@@ -8,7 +8,7 @@ from typing import Any
 from ..api.pod import Pod
 from ..api.workloads import HorizontalPodAutoscaler
 from ..cluster.memory.object_store import MemoryCluster
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 
 NO_BUDGETS = (
     "the dump has no PodDisruptionBudgets, so none holds up an eviction; add pdb to kubectl get"

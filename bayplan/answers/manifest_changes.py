@@ -14,7 +14,7 @@ import msgspec
 
 from ..api.wire.decode import decode_object
 from ..api.wire.encode import to_dict
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 from ..errors import InputError
 
 

@@ -14,7 +14,7 @@ from ..api.selectors import Requirement, parse_label_query
 from ..api.wire.kinds import KINDS, group_of
 from ..api.workloads import ReplicaSet
 from ..cluster.memory.object_store import MemoryCluster
-from ..cluster.objects import ObjectIndex
+from ..cluster.objects.object_index import ObjectIndex
 from ..errors import InputError
 from ..manifests.timeline import KIND as TIMELINE
 from ..manifests.timeline import TimelineTarget

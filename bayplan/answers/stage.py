@@ -18,7 +18,7 @@ from ..cluster.memory.absent_owners import is_bare, stays_with_node, successor_o
 from ..cluster.memory.object_store import MemoryCluster
 from ..cluster.memory.pod_index import is_there
 from ..cluster.memory.refusals import AdmissionRefusal
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 from ..errors import InputError
 from ..manifests.timeline import InputObject, ObjectPatch, TimelineTarget, created_at
 from ..sim import GroupOutcome, Timeline, TimelineEvent

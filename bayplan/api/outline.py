@@ -29,13 +29,13 @@ def of_outline(spec: PodSpec, make: Callable[[PodSpec], T]) -> T | None:
 
     It returns something that can be hashed, and not None. An exception counts as reading: it may work with the spec.
     """
-    bare = _without_amounts(spec)
+    reads = _Reads()
     try:
-        made = make(bare)
+        made = make(_without_amounts(spec, reads))
         hash(made)
     except Exception:  # raised again for the spec itself, unless an amount was the cause
         return None
-    return None if bare.was_read else made
+    return None if reads.happened else made
 
 
 class _Reads:
@@ -83,19 +83,12 @@ class _Names(Mapping[str, Any]):
 class OutlineSpec(PodSpec, frozen=True, eq=False, dict=True, gc=True, weakref=True):
     """A spec whose amounts cannot be read; nor can it be part of a key."""
 
-    @property
-    def was_read(self) -> bool:
-        """Whether an amount was read."""
-        reads: _Reads = self.__dict__["reads"]
-        return reads.happened
-
     def __hash__(self) -> int:
         reads: _Reads = self.__dict__["reads"]
         reads.note()
 
 
-def _without_amounts(spec: PodSpec) -> OutlineSpec:
-    reads = _Reads()
+def _without_amounts(spec: PodSpec, reads: _Reads) -> OutlineSpec:
     fields: dict[str, Any] = {name: getattr(spec, name) for name in PodSpec.__struct_fields__}
     for name in ("containers", "init_containers"):
         fields[name] = fields[name] and tuple(

@@ -15,7 +15,7 @@ from typing import Any
 from ..api.node import Node
 from ..api.pod import Pod
 from ..cluster.memory.absent_owners import stays_with_node
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 from ..manifests.timeline import TimelineEvent
 from ..planning.node_probe import class_label
 from ..planning.pools import NodePool

@@ -20,7 +20,7 @@ from ..api.node import HOSTNAME, ZONE, Node
 from ..api.pod import Pod
 from ..api.pod_spec import PodSpec
 from ..api.resources import CPU, MEMORY
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 from ..config.plugin_args import NodeAffinityArgs, PodTopologySpreadArgs
 from ..planning.node_groups import GROUP_LABELS
 from ..planning.node_types import INSTANCE_TYPE, POOL_LABEL, NodeType

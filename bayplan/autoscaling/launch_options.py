@@ -19,7 +19,7 @@ from ..api.resources import CPU, MEMORY, PODS
 from ..api.storage import CSINode
 from ..api.taints import PREFER_NO_SCHEDULE, Taint, tolerated
 from ..cluster.memory.workload_pods import WORKLOAD_KINDS
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 from ..planning.node_probe import COMPARES_PODS
 from ..planning.node_types import NodeType
 from ..planning.pools import NodePool

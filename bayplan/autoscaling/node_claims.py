@@ -16,7 +16,7 @@ from operator import ge, sub
 import numpy as np
 
 from ..api.pod import Pod, PodSpec
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 from ..planning.pools import NodePool
 from ..table import Bools, Ints
 from ..trials import TrialCluster

@@ -18,7 +18,8 @@ from ..api.pod_groups import SCHEDULING_V1ALPHA2, GroupPreemptor, PodGroup
 from ..api.wire.decode import decode
 from ..api.wire.encode import to_dict
 from ..clock import Clock
-from ..cluster.objects import ClusterObject, ObjectIndex, pod_life
+from ..cluster.objects import pod_life
+from ..cluster.objects.object_index import ClusterObject, ObjectIndex
 from ..errors import ApiError, ConflictError, DecodeError, NotFoundError
 from ..framework.handle import PodEvent
 from ..framework.preemptor import preempted_event

@@ -21,7 +21,7 @@ from ..api.wire.placement_fields import APPLIED_TEMPLATE, LAST_APPLIED, template
 from ..api.wire.sourced import Documents
 from ..api.wire.whole import apply_patch, merge_difference, whole
 from ..api.workloads import pod_template
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 from ..errors import DecodeError, InputError
 from .loader import ManifestPlace, Manifests
 from .timeline import InputObject, Timeline

@@ -20,7 +20,7 @@ from ..api.text.durations import EXPECTED, parse_duration
 from ..api.wire.decode import UnknownObject, iter_objects
 from ..api.wire.kinds import KINDS, FieldError, Kind
 from ..api.workloads import HorizontalPodAutoscaler
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 from ..errors import DecodeError
 
 KIND = "Timeline"

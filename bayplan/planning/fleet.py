@@ -11,7 +11,7 @@ import numpy as np
 
 from ..api.node import Node
 from ..api.resources import CPU, MEMORY
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 from ..table import Bools, Ints
 from .node_types import NodeType
 from .pools import NodePool

@@ -17,7 +17,7 @@ from ..api.resources import CPU, MEMORY, PODS
 from ..api.workloads import workload_of
 from ..cluster.memory.absent_owners import is_daemon
 from ..cluster.memory.default_class import missing_classes
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 from ..errors import InputError
 from ..scheduler.inquiry import Inquiry
 from ..sim.settings import Settings

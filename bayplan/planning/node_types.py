@@ -12,7 +12,7 @@ from ..api.meta import ObjectMeta
 from ..api.node import HOSTNAME, ZONE, Node, NodeCondition
 from ..api.storage import CSINode, CSINodeAllocatable, CSINodeDriver, CSINodeSpec
 from ..api.taints import Taint
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 
 POOL_LABEL = "bayplan.dev/pool"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"

@@ -15,7 +15,7 @@ from ..api.storage import CSINode
 from ..api.workloads import StatefulSet
 from ..cluster.memory.absent_owners import stays_with_node, successor_of
 from ..cluster.memory.workload_pods import WORKLOAD_KINDS
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 from ..manifests.timeline import InputObject, Timeline
 
 PARALLEL = "Parallel"

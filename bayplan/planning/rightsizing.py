@@ -21,7 +21,7 @@ from ..api.node import Node
 from ..api.pod import Pod
 from ..api.resources import CPU
 from ..cluster.memory.absent_owners import is_static
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 from ..errors import InputError
 from ..manifests.timeline import InputObject, Timeline
 from ..sim.settings import Settings

@@ -19,7 +19,7 @@ from ..api.meta import OwnerReference
 from ..api.pod import Pod
 from ..api.workloads import workload_of
 from ..cluster.memory.absent_owners import successor_of
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 from .node_probe import Probe, class_key
 
 OWNER = OwnerReference(

@@ -8,7 +8,7 @@ from typing import Any
 from ..answers.decisions import DecisionFollower
 from ..answers.judged_decision import Agreement, JudgedDecision
 from ..api.pod import Pod
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 from ..scheduler import RandomTies
 from ..sim.recording_file import DELETED, Recording
 from ..sim.replay_report import ReplayVerdict

@@ -13,7 +13,7 @@ from ..api.meta import OwnerReference, controller_of
 from ..api.pod import Pod
 from ..api.workloads import Deployment, ReplicaSet
 from ..cluster.memory.deployments import TEMPLATE_HASH, make_replica_set
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 
 Key = tuple[str, str]
 """Namespace and name of a deployment."""

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from ..api.pod import Pod
 from ..clock import EPOCH, Clock, Timers
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 from ..cluster.objects.pod_life import moment_of
 
 

@@ -12,7 +12,7 @@ from ..api.wire.encode import to_dict
 from ..api.workloads import pod_template
 from ..cluster.memory.admission import AdmissionError
 from ..cluster.memory.provisioners import provisioning_problems
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 from ..errors import InputError
 from ..manifests.timeline import CREATED_AT, InputObject, Timeline, created_at_problem
 

@@ -16,7 +16,7 @@ from ..clock import Clock, SystemClock
 from ..cluster.memory.default_class import missing_classes
 from ..cluster.memory.provisioners import Provisioning
 from ..cluster.memory.refusals import AdmissionRefusal
-from ..cluster.objects import WatchHandler
+from ..cluster.objects.object_index import WatchHandler
 from ..config.defaults import default_config
 from ..config.gates import FeatureGates
 from ..config.types import SchedulerConfiguration

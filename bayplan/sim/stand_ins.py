@@ -21,7 +21,7 @@ from ..api.pod_spec import PodSchedulingGroup
 from ..api.wire.kinds import group_of
 from ..api.workloads import PodTemplateSpec, ReplicaSet, ReplicaSetSpec
 from ..cluster.memory.created_names import make_free_name
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 
 OwnerName = tuple[str, str, str]
 """Kind with group, namespace and name."""

@@ -53,7 +53,7 @@ from ..cluster.memory.refusals import AdmissionRefusal
 from ..cluster.memory.resource_claims import ClaimController
 from ..cluster.memory.volume_controller import VolumeController
 from ..cluster.memory.workload_pods import WORKLOAD_KINDS
-from ..cluster.objects import ClusterObject
+from ..cluster.objects.object_index import ClusterObject
 from ..cluster.objects.pod_life import moment_of, timestamp
 from ..errors import ConflictError, DecodeError, InputError
 from ..manifests.timeline import (

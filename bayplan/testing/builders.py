@@ -17,7 +17,7 @@ from ..api.pod_groups import GroupPreemptor
 from ..api.wire.decode import build_from_tree, decode_object
 from ..api.wire.kinds import KINDS
 from ..clock import ManualClock
-from ..cluster.objects import ObjectIndex
+from ..cluster.objects.object_index import ObjectIndex
 from ..errors import InputError
 from ..framework import ActionType, ClusterEvent, Handle, Hint, Plugin
 from ..framework.handle import NoClient

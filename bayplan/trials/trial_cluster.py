@@ -18,7 +18,7 @@ from ..api.node import Node
 from ..api.pod import EMPTY_STATUS, Pod
 from ..api.pod_groups import labelled_group_of, pod_group_of
 from ..clock import Clock, ManualClock
-from ..cluster.objects import ClusterObject, ObjectIndex
+from ..cluster.objects.object_index import ClusterObject, ObjectIndex
 from ..config.types import SchedulerConfiguration
 from ..framework import Status
 from ..framework.handle import NoClient

@@ -9,7 +9,7 @@ import msgspec
 
 from ..api.pod import Pod
 from ..api.pod_groups import PodGroup
-from ..cluster.objects import WatchHandler
+from ..cluster.objects.object_index import WatchHandler
 from .history import History
 from .value_numbers import NONE, Tree
 

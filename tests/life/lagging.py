@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from bayplan.cluster.memory.object_store import MemoryCluster
-from bayplan.cluster.objects import UNVERSIONED_KINDS
+from bayplan.cluster.objects.object_index import UNVERSIONED_KINDS
 from bayplan.framework.lister_changes import ObjectKey
 
 

@@ -9,7 +9,7 @@ from bayplan.api.meta import KubeObject, OwnerReference
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.api.wire.decode import decode_object
-from bayplan.cluster.objects import ClusterObject
+from bayplan.cluster.objects.object_index import ClusterObject
 
 Stored = TypeVar("Stored", bound=ClusterObject)
 

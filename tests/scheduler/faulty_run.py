@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from bayplan.clock import ManualClock
 from bayplan.cluster.memory.object_store import MemoryCluster
-from bayplan.cluster.objects import ClusterObject
+from bayplan.cluster.objects.object_index import ClusterObject
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.scheduler import Attempt, FirstByName, Scheduler, build_scheduler
 from tests.rig.scenarios import attempts_of

@@ -9,7 +9,7 @@ from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
 from bayplan.cluster.memory.object_store import MemoryCluster
-from bayplan.cluster.objects import WatchHandler
+from bayplan.cluster.objects.object_index import WatchHandler
 from bayplan.errors import InputError
 from bayplan.testing.builders import make_node, make_object, make_pod
 from bayplan.trials import TrialCluster

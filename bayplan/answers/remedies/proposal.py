@@ -11,7 +11,7 @@ import msgspec
 from ...api.node import Node
 from ...api.pod import Pod
 from ...api.wire.encode import to_dict
-from ...cluster.objects import ClusterObject
+from ...cluster.objects.object_index import ClusterObject
 from ...table import NodeInfo
 from ...trials import TrialCluster
 from ..manifest_changes import ChangeKind, ObjectChange, ObjectRef

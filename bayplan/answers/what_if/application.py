@@ -21,7 +21,7 @@ from ...cluster.memory import daemons
 from ...cluster.memory.deployments import has_new_template, read_template
 from ...cluster.memory.object_store import MemoryCluster
 from ...cluster.memory.pod_index import is_there
-from ...cluster.objects import ClusterObject
+from ...cluster.objects.object_index import ClusterObject
 from ...manifests.overlay import patch_of
 from ...manifests.timeline import TimelineTarget
 from ..courses import RolloutCourse, RolloutStall, RolloutStep

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ...api.node import HOSTNAME, Node
 from ...api.storage import CSINode
 from ...cluster.memory.absent_owners import stays_with_node, successor_of
-from ...cluster.objects import ClusterObject, ObjectIndex
+from ...cluster.objects.object_index import ClusterObject, ObjectIndex
 from ...errors import InputError
 from ..references import find_node
 from ..stage import Stage

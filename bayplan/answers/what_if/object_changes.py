@@ -11,7 +11,7 @@ from ...api.node import Node
 from ...api.pod import Pod
 from ...api.wire.kinds import FieldError
 from ...cluster.memory.pod_index import is_there
-from ...cluster.objects import ClusterObject
+from ...cluster.objects.object_index import ClusterObject
 from ...errors import InputError
 from ...manifests.timeline import ObjectPatch, TimelineTarget, added_objects, read_change
 from ..input_gaps import autoscaler_notes

@@ -17,7 +17,8 @@ from ...api.pod_groups import GroupPreemptor, PodGroup
 from ...api.wire.encode import to_dict
 from ...api.wire.whole import carry_over
 from ...clock import Clock
-from ...cluster.objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, pod_life
+from ...cluster.objects import pod_life
+from ...cluster.objects.object_index import UNVERSIONED_KINDS, AnyObject, ClusterObject
 from ...errors import ApiError, ConflictError, NotFoundError
 from ...framework.handle import PodEvent
 from ...framework.preemptor import preempted_event

@@ -20,7 +20,7 @@ from ...api.pod_stages import PREFIX, PodStages, StageRule
 from ...api.resources import pod_amounts, to_units
 from ...clock import Clock
 from ...cluster.memory.stages import StagePlayer, StageSink
-from ...cluster.objects import Later, WatchHandler
+from ...cluster.objects.object_index import Later, WatchHandler
 from ..registry.object_registry import DeleteOptions
 from ..registry.pods import PODS, set_conditions
 from ..store.store import Store

@@ -12,7 +12,7 @@ from ...api.wire.kinds import FieldError, Kind
 from ...api.wire.lenient import decode_leniently
 from ...api.wire.pod_text import build_pod
 from ...api.wire.sourced import with_source
-from ...cluster.objects import ObjectIndex
+from ...cluster.objects.object_index import ObjectIndex
 from ..registry.object_admission import kind_of
 from ..registry.resource_table import BY_STORAGE
 from ..store.records import Record, RecordChange

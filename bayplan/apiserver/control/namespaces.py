@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...cluster.objects import Later
+from ...cluster.objects.object_index import Later
 from ..registry.custom.definitions import CLEANUP, DEFINITIONS
 from ..registry.object_registry import DeleteOptions, ObjectRegistry
 from ..registry.resource_table import BY_STORAGE, ApiResource
@@ -152,12 +152,9 @@ class DefinitionController:
             self._leaving[change.new.key[1]] = None
 
     def _look_deleted(self, change: RecordChange) -> None:
-        if self._is_leaving(change.resource):
+        record = self._store.get(DEFINITIONS, ("", change.resource))
+        if record is not None and b'"deletionTimestamp"' in record.data:
             self._leaving[change.resource] = None
-
-    def _is_leaving(self, storage: str) -> bool:
-        record = self._store.get(DEFINITIONS, ("", storage))
-        return record is not None and b'"deletionTimestamp"' in record.data
 
     def run_once(self) -> None:
         """Do some of the pending work."""
@@ -177,7 +174,7 @@ class DefinitionController:
     def _empty(self, name: str) -> None:
         """Delete some objects of a definition; without any, let it go."""
         record = self._store.get(DEFINITIONS, ("", name))
-        if record is None or not record.decode()["metadata"].get("deletionTimestamp"):
+        if record is None or not _is_leaving(record):
             return
         resource = self._registry.catalog.at(name)
         objects = self._store.list(name)

@@ -18,7 +18,7 @@ from ...api.workloads import Deployment, Job, ReplicaSet, StatefulSet, pod_templ
 from ...cluster.memory.deployments import TEMPLATE_HASH
 from ...cluster.memory.rollouts import annotated
 from ...cluster.memory.stateful_sets import REVISION_HASH
-from ...cluster.objects import ClusterObject, ObjectIndex
+from ...cluster.objects.object_index import ClusterObject, ObjectIndex
 from ..registry.resource_table import BY_KIND, ApiResource
 from ..store.store import Store
 from .revisions import Revisions

@@ -11,7 +11,7 @@ from typing import Any
 from ...api.node import Node
 from ...api.pod import Pod
 from ...api.taints import NO_EXECUTE, Taint, tolerated
-from ...cluster.objects import Later
+from ...cluster.objects.object_index import Later
 from ..registry.object_registry import DeleteOptions
 from ..registry.pods import PODS
 from ..registry.resource_table import BY_STORAGE

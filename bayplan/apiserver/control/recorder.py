@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ...clock import Clock
-from ...cluster.objects import ClusterObject
+from ...cluster.objects.object_index import ClusterObject
 from ..registry.object_registry import ObjectRegistry
 from ..registry.resource_table import BY_STORAGE
 from ..registry.status_errors import StatusError

@@ -13,7 +13,7 @@ import msgspec
 from ...api.pod import Pod
 from ...api.workloads import DaemonSet, StatefulSet
 from ...cluster.memory.stateful_sets import REVISION_HASH
-from ...cluster.objects import ObjectIndex
+from ...cluster.objects.object_index import ObjectIndex
 from ..registry.object_admission import kind_of
 from ..registry.object_registry import DeleteOptions, ObjectRegistry
 from ..registry.resource_table import BY_KIND

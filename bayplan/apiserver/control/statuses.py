@@ -15,7 +15,7 @@ from ...cluster.memory.availability import Availability
 from ...cluster.memory.jobs import DEFAULT_BACKOFF_LIMIT
 from ...cluster.memory.pod_index import is_ready
 from ...cluster.memory.workload_pods import WORKLOAD_KINDS
-from ...cluster.objects import Later
+from ...cluster.objects.object_index import Later
 from ..store.records import Record
 from . import workload_status
 from .embedded_cluster import LiveCluster

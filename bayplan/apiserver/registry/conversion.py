@@ -24,16 +24,16 @@ _REST = {"spec": ("metrics", "behavior"), "status": ("currentMetrics", "conditio
 
 def to_stored(resource: ApiResource, tree: Tree) -> Tree:
     """The object in the version that is stored."""
-    if not resource.stored_as:
-        return tree
-    return to_core(tree) if resource.stored_as == "events" else _to_v2(tree)
+    if resource.stored_as == "events":
+        return {_TO_CORE.get(key, key): value for key, value in tree.items()}
+    return _to_v2(tree) if resource.stored_as else tree
 
 
 def from_stored(resource: ApiResource, tree: Tree) -> Tree:
     """The object in the version of the resource."""
-    if not resource.stored_as:
-        return tree
-    return from_core(tree) if resource.stored_as == "events" else _to_v1(tree)
+    if resource.stored_as == "events":
+        return {_FROM_CORE.get(key, key): value for key, value in tree.items()}
+    return _to_v1(tree) if resource.stored_as else tree
 
 
 def _to_v1(tree: Tree) -> Tree:
@@ -115,16 +115,6 @@ _TO_CORE = {
     "reportingController": "reportingComponent",
 }
 _FROM_CORE = {core: name for name, core in _TO_CORE.items()}
-
-
-def to_core(tree: Tree) -> Tree:
-    """An events.k8s.io/v1 Event as v1."""
-    return {_TO_CORE.get(key, key): value for key, value in tree.items()}
-
-
-def from_core(tree: Tree) -> Tree:
-    """A v1 Event as events.k8s.io/v1."""
-    return {_FROM_CORE.get(key, key): value for key, value in tree.items()}
 
 
 def event_causes(tree: Mapping[str, Any]) -> list[Cause]:

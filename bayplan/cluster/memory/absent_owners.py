@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...api.pod import EMPTY_STATUS, Pod
-from ..objects import WatchHandler
+from ..objects.object_index import WatchHandler
 from .object_store import MemoryCluster
 
 MIRROR, SOURCE = "kubernetes.io/config.mirror", "kubernetes.io/config.source"

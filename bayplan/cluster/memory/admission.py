@@ -34,7 +34,7 @@ from ...api.text.quantity import NANO, NANO_PER_MILLI, Quantity
 from ...api.workloads import Namespace, PriorityClass
 from ...errors import InputError
 from ...framework.lister import Lister
-from ..objects import ClusterObject, ControllerCluster
+from ..objects.object_index import ClusterObject, ControllerCluster
 from . import limit_ranges, runtime_class_admission
 from .default_class import with_default_class
 from .quotas import COUNTED_KINDS, QuotaLedger

@@ -15,7 +15,7 @@ from ...api.pod_groups import PodGroup, PodGroupSpec, Workload
 from ...api.rules.group_rules import PREEMPTION, TOPOLOGY, group_causes, workload_causes
 from ...api.wire.encode import to_dict
 from ...framework.lister import Lister
-from ..objects import ControllerCluster
+from ..objects.object_index import ControllerCluster
 from .admission import BUILT_IN_CLASSES, AdmissionError, AnyObject, default_priority_class
 
 Objects = Lister | ControllerCluster

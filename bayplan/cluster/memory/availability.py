@@ -18,7 +18,7 @@ from ...api.workloads import (
     StatefulSet,
 )
 from ...clock import Clock
-from ..objects import Later
+from ..objects.object_index import Later
 from .pod_index import OwnerKey
 
 IsReady: TypeAlias = Callable[[Pod], bool]

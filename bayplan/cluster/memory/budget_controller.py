@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ...api.pod import Pod, PodClass
 from ...api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
 from ...clock import Clock
-from ..objects import ControllerCluster
+from ..objects.object_index import ControllerCluster
 from .budgets import BudgetSyncError, PodOwner, ask_budget, budget_status, owner_of
 from .pod_index import is_healthy
 

@@ -29,7 +29,7 @@ from ...api.workloads import (
 )
 from ...clock import Clock
 from ...errors import BayplanError
-from ..objects import ControllerCluster, Later
+from ..objects.object_index import ControllerCluster, Later
 from . import daemons, deployments, job_groups, jobs, rollouts, stateful_sets
 from .admission import Admission, AdmissionError, AdmissionRefusedError
 from .availability import Availability

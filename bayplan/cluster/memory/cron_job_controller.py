@@ -17,7 +17,7 @@ from ...api.meta import ObjectMeta, controller_of
 from ...api.storage import ObjectReference
 from ...api.workloads import Job
 from ...clock import Clock
-from ..objects import ControllerCluster, Later
+from ..objects.object_index import ControllerCluster, Later
 from ..objects.pod_life import moment_of
 from . import deployments
 from .jobs import ended_as

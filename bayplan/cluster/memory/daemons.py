@@ -23,7 +23,7 @@ from ...api.selectors import (
 )
 from ...api.taints import NO_EXECUTE, NO_SCHEDULE, Toleration, find_untolerated
 from ...api.workloads import DaemonSet, PodTemplateSpec
-from ..objects import ControllerCluster
+from ..objects.object_index import ControllerCluster
 from .budgets import share_of
 from .pod_index import OwnedPods, target_node
 

@@ -13,7 +13,7 @@ from ...api.pod import Pod
 from ...api.storage import BETA_CLASS_ANNOTATION, PersistentVolumeClaim, StorageClass
 from ...api.volumes import claim_name_of
 from ...framework.lister import Lister
-from ..objects import ControllerCluster
+from ..objects.object_index import ControllerCluster
 
 DEFAULT_ANNOTATIONS = (
     "storageclass.kubernetes.io/is-default-class",

@@ -15,7 +15,7 @@ from ...api.pod import Pod
 from ...api.selectors import LabelSelector
 from ...api.wire.sourced import set_template_source, template_source
 from ...api.workloads import DaemonSet, Deployment, PodTemplateSpec, ReplicaSet, StatefulSet
-from ..objects import ControllerCluster
+from ..objects.object_index import ControllerCluster
 from .created_names import make_hash
 
 TEMPLATE_HASH = "pod-template-hash"

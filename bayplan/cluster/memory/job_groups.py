@@ -27,7 +27,7 @@ from ...api.pod_groups import (
 from ...api.pod_spec import PodSchedulingGroup, intern_spec
 from ...api.volumes import TypedLocalObjectReference
 from ...api.workloads import Job
-from ..objects import ControllerCluster
+from ..objects.object_index import ControllerCluster
 from .admission_groups import admit_groups
 from .created_names import encode_number
 from .deployments import owner_reference

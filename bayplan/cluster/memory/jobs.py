@@ -14,7 +14,7 @@ import msgspec
 from ...api.pod import Pod
 from ...api.workloads import Job
 from ...clock import Clock
-from ..objects import Later
+from ..objects.object_index import Later
 from .created_names import MAX_PREFIX
 from .pod_index import OwnedPods, OwnerKey, completion_index
 

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from ...api.pod import Pod, PodCondition, PodStatus
 from ...api.pod_stages import StageRule
 from ...clock import Clock
-from ..objects import Later, WatchHandler, pod_life
+from ..objects import pod_life
+from ..objects.object_index import Later, WatchHandler
 from .object_store import MemoryCluster
 from .stages import StagePlayer, StageSink
 

@@ -18,7 +18,8 @@ from ...clock import Clock
 from ...errors import ConflictError, NotFoundError
 from ...framework.handle import PodEvent
 from ...framework.preemptor import preempted_event
-from ..objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, Later, ObjectIndex, pod_life
+from ..objects import pod_life
+from ..objects.object_index import UNVERSIONED_KINDS, AnyObject, ClusterObject, Later, ObjectIndex
 from .created_names import make_free_name, make_uid
 
 NOTHING: dict[tuple[str, str], Any] = {}

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ...api.pod import Pod
 from ...api.pod_groups import PodGroup, pod_group_of
 from ...api.storage import PersistentVolume, PersistentVolumeClaim
-from ..objects import ControllerCluster, WatchHandler
+from ..objects.object_index import ControllerCluster, WatchHandler
 
 Protected = PersistentVolume | PersistentVolumeClaim | PodGroup
 

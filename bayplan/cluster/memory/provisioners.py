@@ -28,7 +28,7 @@ from ...api.storage import (
     with_annotation,
 )
 from ...api.text.durations import EXPECTED, parse_duration
-from ..objects import ControllerCluster, Later
+from ..objects.object_index import ControllerCluster, Later
 from . import topology
 from .topology import driver_of
 

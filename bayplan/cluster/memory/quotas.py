@@ -19,7 +19,7 @@ from ...api.resources import QUOTA_PREFIX, is_hugepages, is_native, pod_amounts,
 from ...api.storage import PersistentVolumeClaim
 from ...api.text.quantity import NANO, ExactAmount, nano_to_value, parse_quantity
 from ...framework.lister import Lister
-from ..objects import ClusterObject
+from ..objects.object_index import ClusterObject
 from .limit_ranges import with_notation
 
 Counted: TypeAlias = Pod | PersistentVolumeClaim

@@ -9,7 +9,7 @@ import msgspec
 
 from ...api.meta import KubeObject, controller_of
 from ...api.workloads import DaemonSet, Job
-from ..objects import ControllerCluster
+from ..objects.object_index import ControllerCluster
 from . import daemons, jobs
 from .pod_index import OwnedPods, OwnerKey
 

@@ -28,7 +28,7 @@ from ...api.pod import Pod
 from ...api.pod_groups import SCHEDULING_GROUP, PodGroup, pod_group_of
 from ...api.pod_spec import PodResourceClaim
 from ...api.pod_status import PodResourceClaimStatus
-from ..objects import ControllerCluster
+from ..objects.object_index import ControllerCluster
 from .deployments import owner_reference
 
 CLAIM, TEMPLATE = ResourceClaim.kind, ResourceClaimTemplate.kind

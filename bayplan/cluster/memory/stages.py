@@ -13,7 +13,7 @@ from functools import partial
 
 from ...api.pod import Pod
 from ...api.pod_stages import PLAIN, PodStages, StageRule, stages_of
-from ..objects import ControllerCluster, Later
+from ..objects.object_index import ControllerCluster, Later
 
 FIRST_BACKOFF_S, MAX_BACKOFF_S = 10.0, 300.0
 STEADY_S = 2 * MAX_BACKOFF_S

@@ -24,7 +24,7 @@ from ...api.storage import (
     TopologySelectorTerm,
 )
 from ...api.text.quantity import format_quantity, parse_value
-from ..objects import ControllerCluster
+from ..objects.object_index import ControllerCluster
 
 Segment = tuple[tuple[str, str], ...]
 """Labels and values that identify a part of the cluster."""

@@ -27,7 +27,7 @@ from ...api.storage import (
     with_annotation,
 )
 from ...api.volumes import EphemeralVolume, PersistentVolumeClaimTemplate, claim_name_of
-from ..objects import ControllerCluster, Later
+from ..objects.object_index import ControllerCluster, Later
 from .default_class import with_default_class
 from .deployments import owner_reference
 from .protection import Protection

@@ -19,7 +19,7 @@ from ...api.workloads import (
     ReplicationController,
     StatefulSet,
 )
-from ..objects import ControllerCluster
+from ..objects.object_index import ControllerCluster
 from . import deployments
 from .admission import Admission, AdmissionError
 from .default_class import with_default_class

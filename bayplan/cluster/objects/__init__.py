@@ -4,23 +4,3 @@ Contents: the index of a cluster's objects, which is the scheduler's lister, the
 statuses and events of pods that are bound, preempted or finished. Imports: api, framework. Never: I/O, or anything
 specific to one cluster. Callers: memory, kube, apiserver, and what reads manifests.
 """
-
-from .object_index import (
-    UNVERSIONED_KINDS,
-    AnyObject,
-    ClusterObject,
-    ControllerCluster,
-    Later,
-    ObjectIndex,
-    WatchHandler,
-)
-
-__all__ = [
-    "AnyObject",
-    "ControllerCluster",
-    "ClusterObject",
-    "Later",
-    "ObjectIndex",
-    "UNVERSIONED_KINDS",
-    "WatchHandler",
-]

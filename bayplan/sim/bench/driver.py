@@ -19,7 +19,7 @@ from ...api.workloads import Namespace
 from ...clock import ManualClock, Timers
 from ...cluster.memory.admission import admit_namespace
 from ...cluster.memory.object_store import MemoryCluster
-from ...cluster.objects import ClusterObject
+from ...cluster.objects.object_index import ClusterObject
 from ...config.defaults import default_config
 from ...config.types import SchedulerConfiguration
 from ...scheduler import Attempt, Outcome, Scheduler, SchedulerSettings, build_scheduler

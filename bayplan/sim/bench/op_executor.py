@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from ...api.pod import Pod
 from ...api.selectors import matches_map
 from ...api.text.durations import EXPECTED, parse_duration
-from ...cluster.objects import ClusterObject
+from ...cluster.objects.object_index import ClusterObject
 from ...config.decode import decode
 from ...config.problems import Problems
 from ...errors import ConflictError, InputError, NotFoundError

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...api.wire.kinds import KINDS
-from ...cluster.objects import ClusterObject
+from ...cluster.objects.object_index import ClusterObject
 from .cases import TemplateSource, WorkloadStep
 from .expressions import Env
 from .ops import AllocatableStrategy, CreateNodes

@@ -18,7 +18,7 @@ from typing import Any, cast
 import msgspec
 
 from ...api.wire.decode import UnknownObject, decode
-from ...cluster.objects import ClusterObject
+from ...cluster.objects.object_index import ClusterObject
 from ...errors import InputError
 from ...yaml_tree import YamlError, iter_trees
 from .expressions import Env, Expression, evaluate, parse_expression

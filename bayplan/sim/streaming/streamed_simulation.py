@@ -10,7 +10,7 @@ from ...api.pod import Pod
 from ...api.workloads import Job
 from ...clock import SystemClock
 from ...cluster.memory.object_store import MemoryCluster
-from ...cluster.objects import ClusterObject
+from ...cluster.objects.object_index import ClusterObject
 from ...config.types import SchedulerConfiguration
 from ...errors import InputError
 from ...manifests.timeline import InputObject, Timeline, created_at

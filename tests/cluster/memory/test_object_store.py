@@ -11,7 +11,7 @@ from bayplan.api.pod import Pod
 from bayplan.api.wire.decode import decode_object
 from bayplan.cluster.memory.created_names import make_uid
 from bayplan.cluster.memory.object_store import MemoryCluster
-from bayplan.cluster.objects import ObjectIndex
+from bayplan.cluster.objects.object_index import ObjectIndex
 from bayplan.errors import ConflictError, NotFoundError
 from bayplan.trials import StillCluster
 from tests.rig.objects import stored

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from bayplan.api.pod import Pod
 from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.cluster.memory.quotas import QuotaLedger
-from bayplan.cluster.objects import ClusterObject
+from bayplan.cluster.objects.object_index import ClusterObject
 from bayplan.testing.builders import make_pod
 from tests.rig.objects import decoded, stored
 
