@@ -21,6 +21,7 @@ from ...api.resources import pod_amounts, to_units
 from ...clock import Clock
 from ...cluster.memory.stages import StagePlayer, StageSink
 from ...cluster.objects.object_index import Later, WatchHandler
+from ...cluster.objects.pod_life import timestamp
 from ..registry.object_registry import DeleteOptions
 from ..registry.pods import PODS, set_conditions
 from ..store.store import Store
@@ -273,7 +274,7 @@ class NodeLeases:
             "name": name,
             "namespace": NODE_LEASES,
             "uid": str(uuid4()),
-            "creationTimestamp": self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "creationTimestamp": timestamp(self._clock),
             "ownerReferences": [owner],
         }
         return {"metadata": metadata, "spec": {"holderIdentity": name}}

@@ -7,7 +7,6 @@ within the process use the same code.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -17,6 +16,7 @@ from ...api.rules.field_causes import Cause
 from ...api.rules.field_defaults import apply_defaults, canonical_status, complete, strip_metadata
 from ...api.rules.object_validation import create_causes, status_causes, update_causes
 from ...clock import Clock, SystemClock
+from ...cluster.objects.pod_life import timestamp
 from ...framework.lister import Lister
 from ...releases.feature_gates import FeatureGates
 from ...releases.release import DEFAULT_RELEASE
@@ -92,15 +92,10 @@ class ObjectRegistry:
         self.definitions = Definitions(store, self.catalog)
         self.quotas = ObjectQuotas(store, lister, self.catalog)
         self._admitting = Admitting(lister, self.quotas.ledger)
-        self._second, self._text = -1, ""
 
     def now(self, later_s: float = 0) -> str:
         """The time, or some seconds later, in Kubernetes' format."""
-        second = int(self.clock.timestamp() + later_s)
-        if second != self._second:
-            moment = datetime.fromtimestamp(second, UTC)
-            self._second, self._text = second, moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-        return self._text
+        return timestamp(self.clock, later_s)
 
     def get(self, resource: ApiResource, namespace: str, name: str) -> Record:
         """The object; raises StatusError if it does not exist."""
