@@ -26,7 +26,6 @@ from ..cluster.certificates import Certificate, make_certificate
 from ..cluster.private_files import make_private_folder, read_private, write_private
 from ..errors import InputError
 from .access.authenticator import Authenticator
-from .access.authorizer import AllowAll
 from .access.rbac import GROUP, RbacAuthorizer
 from .access.service_tokens import ServiceTokens, make_key
 from .control.embedded_cluster import LiveCluster
@@ -106,7 +105,7 @@ class ApiServer:
             self.clock,
             RequestAccess(bool(token), hosts),
             Authenticator(token, tokens, anonymous=rbac),
-            RbacAuthorizer(self.store) if rbac else AllowAll(),
+            RbacAuthorizer(self.store, is_on=rbac),
         )
         self._http = HttpServer(self.api)
         self.port = 0

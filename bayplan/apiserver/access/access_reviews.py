@@ -12,7 +12,8 @@ from ..registry.object_registry import ObjectRegistry
 from ..registry.resource_table import BY_STORAGE, ApiResource
 from ..registry.status_errors import invalid
 from .authenticator import Authenticator
-from .authorizer import AccessQuestion, Authorizer, ClusterUser
+from .authorizer import AccessQuestion, ClusterUser
+from .rbac import RbacAuthorizer
 from .service_tokens import AUDIENCE, DEFAULT_S
 
 Tree = dict[str, Any]
@@ -26,7 +27,7 @@ TOKEN_REQUEST = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1
 class AccessReviews:
     """Answers reviews of users."""
 
-    def __init__(self, authenticator: Authenticator, authorizer: Authorizer) -> None:
+    def __init__(self, authenticator: Authenticator, authorizer: RbacAuthorizer) -> None:
         self._authenticator = authenticator
         self._authorizer = authorizer
 

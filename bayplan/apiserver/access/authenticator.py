@@ -18,11 +18,10 @@ from .authorizer import (
     AUTHENTICATED,
     UNAUTHENTICATED,
     AccessQuestion,
-    Authorizer,
     ClusterUser,
     account_of,
-    check_allowed,
 )
+from .rbac import RbacAuthorizer
 from .service_tokens import ServiceTokens
 
 _AUTHENTICATION = "authentication.k8s.io"
@@ -91,10 +90,12 @@ def read_impersonation(headers: Iterable[tuple[str, str]]) -> Impersonation | No
     return Impersonation(name, tuple(groups), uid, tuple(extra)) if name else None
 
 
-def impersonate(user: ClusterUser, wanted: Impersonation, authorizer: Authorizer) -> ClusterUser:
+def impersonate(
+    user: ClusterUser, wanted: Impersonation, authorizer: RbacAuthorizer
+) -> ClusterUser:
     """The user that `user` wants to be; raises StatusError (403) when that is not allowed."""
     for question in _questions(wanted):
-        check_allowed(authorizer, user, question)
+        authorizer.check(user, question)
     groups = list(wanted.groups)
     account = account_of(wanted.name)
     if account is not None and not groups:

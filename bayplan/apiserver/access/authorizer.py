@@ -1,9 +1,9 @@
-"""Authorizer: questions to an authorizer, and kube-apiserver's refusal."""
+"""Authorizer: users, the questions whether they may do something, and kube-apiserver's refusal."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -36,37 +36,6 @@ class AccessDecision(NamedTuple):
 
 EVERYTHING = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
 EVERY_PATH = {"verbs": ["*"], "nonResourceURLs": ["*"]}
-ALLOWED, REFUSED = AccessDecision(True), AccessDecision(False)
-
-
-class Authorizer(Protocol):
-    """Decides on the permissions of users."""
-
-    def decide(self, user: ClusterUser, question: AccessQuestion) -> AccessDecision:
-        """Whether `user` may do this."""
-
-    def rules(self, user: ClusterUser, namespace: str) -> dict[str, Any]:
-        """The status of a SelfSubjectRulesReview."""
-
-
-class AllowAll:
-    """Allows everything to everyone who was authenticated."""
-
-    def decide(self, user: ClusterUser, question: AccessQuestion) -> AccessDecision:
-        """Always yes, but for users without a token."""
-        return REFUSED if user.name == "system:anonymous" else ALLOWED
-
-    def rules(self, user: ClusterUser, namespace: str) -> dict[str, Any]:
-        """Everything."""
-        found = {"resourceRules": [EVERYTHING], "nonResourceRules": [EVERY_PATH]}
-        return {**found, "incomplete": False}
-
-
-def check_allowed(authorizer: Authorizer, user: ClusterUser, question: AccessQuestion) -> None:
-    """Check that the user may do this; raises StatusError (403)."""
-    decision = authorizer.decide(user, question)
-    if not decision.allowed:
-        raise forbidden_error(user, question, decision.reason)
 
 
 def forbidden_error(user: ClusterUser, question: AccessQuestion, reason: str) -> StatusError:

@@ -18,7 +18,6 @@ from .authorizer import (
     EVERYTHING,
     MASTERS,
     AccessQuestion,
-    Authorizer,
     ClusterUser,
 )
 from .rbac import (
@@ -29,6 +28,7 @@ from .rbac import (
     ROLES,
     RbacAuthorizer,
     allows,
+    listed_errors,
 )
 
 Tree = Mapping[str, Any]
@@ -48,46 +48,39 @@ class GrantRequest(NamedTuple):
 class GrantGuard:
     """Refuses roles and bindings that give more than their author may give. Without RBAC it refuses nothing."""
 
-    def __init__(self, authorizer: Authorizer) -> None:
-        self._rbac = authorizer if isinstance(authorizer, RbacAuthorizer) else None
+    def __init__(self, rbac: RbacAuthorizer) -> None:
+        self._rbac = rbac
 
     def check(
         self, user: ClusterUser, request: GrantRequest, tree: Tree, old: Tree | None = None
     ) -> None:
         """Check the new state of an object of any kind; raises StatusError (403, 404)."""
         storage = request.resource.storage
-        if self._rbac is None or MASTERS in user.groups:
+        if not self._rbac.is_on or MASTERS in user.groups:
             return
         if old is not None and _without_links(tree) == _without_links(old):
             return
         if storage in (ROLES, CLUSTER_ROLES):
-            self._check_role(self._rbac, user, request, tree, old)
+            self._check_role(user, request, tree, old)
         elif storage in (BINDINGS, CLUSTER_BINDINGS):
-            self._check_binding(self._rbac, user, request, tree)
+            self._check_binding(user, request, tree)
 
     def _check_role(
-        self,
-        rbac: RbacAuthorizer,
-        user: ClusterUser,
-        request: GrantRequest,
-        tree: Tree,
-        old: Tree | None,
+        self, user: ClusterUser, request: GrantRequest, tree: Tree, old: Tree | None
     ) -> None:
         resource, namespace, name = request
         asked = AccessQuestion("escalate", namespace, GROUP, resource.plural, name=name)
-        if rbac.decide(user, asked).allowed:
+        if self._rbac.decide(user, asked).allowed:
             return
         shown = _name_of(tree)
-        problem = _escalation(rbac, user, namespace, tree.get("rules") or ())
+        problem = self._escalation(user, namespace, tree.get("rules") or ())
         if problem:
             raise forbidden(resource, shown, problem)
         aggregates = _aggregates(tree) or (old is not None and _aggregates(old))
-        if aggregates and _escalation(rbac, user, namespace, (EVERYTHING, EVERY_PATH)):
+        if aggregates and self._escalation(user, namespace, (EVERYTHING, EVERY_PATH)):
             raise forbidden(resource, shown, _NEEDS_ADMIN)
 
-    def _check_binding(
-        self, rbac: RbacAuthorizer, user: ClusterUser, request: GrantRequest, tree: Tree
-    ) -> None:
+    def _check_binding(self, user: ClusterUser, request: GrantRequest, tree: Tree) -> None:
         resource, namespace, _ = request
         ref = tree.get("roleRef") or {}
         kind, name = str(ref.get("kind") or ""), str(ref.get("name") or "")
@@ -95,38 +88,33 @@ class GrantGuard:
             return  # refused when it is validated
         role = BY_STORAGE[ROLES if kind == "Role" else CLUSTER_ROLES]
         asked = AccessQuestion("bind", namespace, GROUP, role.plural, name=name)
-        if rbac.decide(user, asked).allowed:
+        if self._rbac.decide(user, asked).allowed:
             return
-        rules = rbac.rules_of_role(kind, name, namespace)
+        rules = self._rbac.rules_of_role(kind, name, namespace)
         if rules is None:
             raise not_found(role, name)
-        problem = _escalation(rbac, user, namespace, rules)
+        problem = self._escalation(user, namespace, rules)
         if problem:
             raise forbidden(resource, _name_of(tree), problem)
 
-
-def _escalation(
-    rbac: RbacAuthorizer, user: ClusterUser, namespace: str, rules: Iterable[Tree]
-) -> str:
-    """Permissions in the rules that the user does not have, in kube-apiserver's words; empty if nothing."""
-    held, missing = rbac.held_rules(user, namespace)
-    lacking = [
-        part
-        for rule in rules
-        for part in _parts(rule)
-        if not any(allows(each, _question(part)) for each in held)
-    ]
-    if not lacking:
-        return ""
-    listed = "\n".join(sorted({_shown(rule) for rule in _joined(lacking)}))
-    text = (
-        f"user {json.dumps(user.name)} (groups={_quoted(user.groups)}) is attempting to grant RBAC"
-        f" permissions not currently held:\n{listed}"
-    )
-    if not missing:
-        return text
-    errors = missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]"
-    return f"{text}; resolution errors: [{errors}]"
+    def _escalation(self, user: ClusterUser, namespace: str, rules: Iterable[Tree]) -> str:
+        """Permissions in the rules that the user does not have, in kube-apiserver's words; empty if nothing."""
+        missing: list[str] = []
+        held = list(self._rbac.rules_for(user, namespace, missing))
+        lacking = [
+            part
+            for rule in rules
+            for part in _parts(rule)
+            if not any(allows(each, _question(part)) for each in held)
+        ]
+        if not lacking:
+            return ""
+        listed = "\n".join(sorted({_shown(rule) for rule in _joined(lacking)}))
+        text = (
+            f"user {json.dumps(user.name)} (groups={_quoted(user.groups)}) is attempting to grant RBAC"
+            f" permissions not currently held:\n{listed}"
+        )
+        return f"{text}; resolution errors: [{listed_errors(missing)}]" if missing else text
 
 
 def _parts(rule: Tree) -> Iterator[Tree]:

@@ -15,6 +15,7 @@ from ...api.wire.nulls import without_nulls
 from ..store.records import RecordChange
 from ..store.store import Store
 from .authorizer import (
+    ANONYMOUS,
     EVERY_PATH,
     EVERYTHING,
     MASTERS,
@@ -22,6 +23,7 @@ from .authorizer import (
     AccessQuestion,
     ClusterUser,
     account_of,
+    forbidden_error,
 )
 
 Tree = Mapping[str, Any]
@@ -31,31 +33,40 @@ BINDINGS, CLUSTER_BINDINGS = f"rolebindings.{GROUP}", f"clusterrolebindings.{GRO
 
 
 class RbacAuthorizer:
-    """Answers from the RBAC objects in the store. The group system:masters may do everything."""
+    """Answers from the RBAC objects in the store. The group system:masters may do everything.
 
-    def __init__(self, store: Store) -> None:
+    Without `is_on`, so may everyone who was authenticated.
+    """
+
+    def __init__(self, store: Store, is_on: bool) -> None:
         self._store = store
+        self.is_on = is_on
         self._read: dict[str, dict[tuple[str, str], Tree]] = {}
         store.follow(self._follow, (ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS))
 
     def decide(self, user: ClusterUser, question: AccessQuestion) -> AccessDecision:
         """Whether a rule that applies to the user allows it; the reason names roles that do not exist."""
+        if not self.is_on:
+            return AccessDecision(user.name != ANONYMOUS.name)
         if MASTERS in user.groups:
             return AccessDecision(True)
         missing: list[str] = []
-        for rule in self._rules(user, question.namespace, missing):
+        for rule in self.rules_for(user, question.namespace, missing):
             if allows(rule, question):
                 return AccessDecision(True)
-        if not missing:
-            return AccessDecision(False)
-        listed = missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]"
-        return AccessDecision(False, f"RBAC: {listed}")
+        return AccessDecision(False, f"RBAC: {listed_errors(missing)}" if missing else "")
+
+    def check(self, user: ClusterUser, question: AccessQuestion) -> None:
+        """Check that the user may do this; raises StatusError (403)."""
+        decision = self.decide(user, question)
+        if not decision.allowed:
+            raise forbidden_error(user, question, decision.reason)
 
     def rules(self, user: ClusterUser, namespace: str) -> dict[str, Any]:
-        """The rules that apply to the user in a namespace."""
+        """The rules that apply to the user in a namespace, as the status of a SelfSubjectRulesReview."""
         missing: list[str] = []
-        found: Iterable[Tree] = self._rules(user, namespace, missing)
-        if MASTERS in user.groups:
+        found: Iterable[Tree] = self.rules_for(user, namespace, missing)
+        if MASTERS in user.groups or not self.is_on:
             found = (EVERYTHING, EVERY_PATH)
         listed = [dict(rule) for rule in found]
         status: dict[str, Any] = {
@@ -67,11 +78,6 @@ class RbacAuthorizer:
             status["evaluationError"] = ", ".join(missing)
         return status
 
-    def held_rules(self, user: ClusterUser, namespace: str) -> tuple[list[Tree], list[str]]:
-        """The rules for the user in a namespace, and the roles that do not exist."""
-        missing: list[str] = []
-        return list(self._rules(user, namespace, missing)), missing
-
     def rules_of_role(self, kind: str, name: str, namespace: str) -> list[Tree] | None:
         """The rules of a role that a binding in `namespace` names; None if it does not exist."""
         missing: list[str] = []
@@ -79,8 +85,11 @@ class RbacAuthorizer:
         found = list(self._rules_of(ref, namespace, missing))
         return None if missing else found
 
-    def _rules(self, user: ClusterUser, namespace: str, missing: list[str]) -> Iterator[Tree]:
-        """All rules for the user: those of the cluster, and of the namespace if there is one."""
+    def rules_for(self, user: ClusterUser, namespace: str, missing: list[str]) -> Iterator[Tree]:
+        """All rules for the user: those of the cluster, and of the namespace if there is one.
+
+        Roles that do not exist are added to `missing`.
+        """
         for binding in self._objects(CLUSTER_BINDINGS).values():
             if _names(binding, user, ""):
                 yield from self._rules_of(binding, "", missing)
@@ -124,6 +133,11 @@ class RbacAuthorizer:
 
     def _follow(self, change: RecordChange) -> None:
         self._read.pop(change.resource, None)
+
+
+def listed_errors(errors: list[str]) -> str:
+    """The errors in one text, as kube-apiserver lists them."""
+    return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
 
 
 def allows(rule: Tree, question: AccessQuestion) -> bool:

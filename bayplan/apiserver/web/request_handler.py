@@ -14,8 +14,9 @@ from ...clock import Clock
 from ...cluster.certificates import host_of, is_unforgeable
 from ..access.access_reviews import AccessReviews
 from ..access.authenticator import Authenticator, impersonate, read_impersonation
-from ..access.authorizer import ANONYMOUS, Authorizer, ClusterUser, check_allowed
+from ..access.authorizer import ANONYMOUS, ClusterUser
 from ..access.grants import GrantGuard
+from ..access.rbac import RbacAuthorizer
 from ..registry import scale
 from ..registry.object_registry import MADE_BY_PUT, STATUS_WRITES, ObjectRegistry
 from ..registry.pod_metrics import METRICS, METRICS_WARNING, RequestedUsage
@@ -66,7 +67,7 @@ class Api:
         clock: Clock,
         access: RequestAccess,
         authenticator: Authenticator,
-        authorizer: Authorizer,
+        authorizer: RbacAuthorizer,
     ) -> None:
         self._registry = registry
         self._store = registry.store
@@ -129,7 +130,7 @@ class Api:
             return HEALTHY
         user = self._user_of(request)
         target = parse_target(request.method, request.path, request.query, self._registry.catalog)
-        check_allowed(self._authorizer, user, target.question)
+        self._authorizer.check(user, target.question)
         if target.is_path:
             return self._answer_path(request)
         options = parse_options(request.query)
@@ -165,7 +166,7 @@ class Api:
         if creates and not target.subresource:
             key = (target.namespace, target.name)
             if self._store.get(target.resource.storage, key) is None:
-                check_allowed(self._authorizer, user, target.question._replace(verb="create"))
+                self._authorizer.check(user, target.question._replace(verb="create"))
 
     def _dispatch(self, asked: ObjectRequest) -> Answer:
         _, target, options, view, _ = asked
