@@ -6,7 +6,8 @@ other two cases: invalid input, or an outside failure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 
 class BayplanError(Exception):
@@ -69,6 +70,17 @@ class ConflictError(ApiError):
     """The object changed, or exists already."""
 
     default_code = 409
+
+
+@contextmanager
+def os_errors_named(
+    place: object, expected: str, kind: type[BayplanError] = InputError
+) -> Iterator[None]:
+    """Turn an error of the operating system into one of the package, which names the place."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{place}: expected {expected}; got {error.strerror or error}") from None
 
 
 def one_of(choices: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from ..api.node import Node
 from ..api.pod import EMPTY_STATUS, Pod
 from ..api.wire.placement_fields import clipped_tree
 from ..config.releases import as_recorded
-from ..errors import InputError, OutputError
+from ..errors import OutputError, os_errors_named
 from ..scheduler.assessment import assess
 from ..sim.settings import Settings
 from ..trials import TrialCluster
@@ -55,13 +55,9 @@ class EvidenceFolder:
         self._settings = settings
         self._version = version
         self._most = most
-        try:
+        with os_errors_named(f"--evidence: {folder}", "a folder to write to"):
             folder.mkdir(parents=True, exist_ok=True)
             self._written = self._differing = len(list(folder.glob("*.json.gz")))
-        except OSError as error:
-            raise InputError(
-                f"--evidence: {folder}: expected a folder to write to; got {error.strerror}"
-            ) from None
 
     def keep(self, decision: JudgedDecision, view: TrialCluster, time: str) -> str:
         """Write the state that `view` shows; returns the name of the file, "" if there are enough."""
@@ -86,14 +82,10 @@ class EvidenceFolder:
             "objects": len(trees),
             "command": f"bayplan explain pod/{decision.pod.key} -f {path} --as-is",
         }
-        try:
+        with os_errors_named(f"--evidence: {path}", "room to write", OutputError):
             _write(path, {"apiVersion": "v1", "kind": "List", "items": trees})
             with (self._folder / INDEX).open("a", encoding="utf-8") as index:
                 index.write(json.dumps(line) + "\n")
-        except OSError as error:
-            raise OutputError(
-                f"--evidence: {path}: expected room to write; got {error.strerror}"
-            ) from None
         return path.name
 
     def remove(self, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import msgspec
 
 from ..answers.judged_decision import Agreement
 from ..api.own_documents import API_VERSION
-from ..errors import InputError, OutputError
+from ..errors import InputError, OutputError, os_errors_named
 from .decision_account import DecisionAccount
 from .gain import Gain
 
@@ -107,40 +108,27 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:
 KIND = "ShadowState"
 
 
-class StateFile:
-    """Reads and writes the account at `path`; a file is written whole or not at all."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def read(self) -> DecisionAccount:
-        """The account in the file; an empty one if there is no file."""
-        try:
-            content = self._path.read_bytes()
-        except FileNotFoundError:
-            return DecisionAccount()
-        except OSError as error:
-            raise self._fault(f"expected a file to read; got {error.strerror}") from None
-        try:
-            tree = msgspec.json.decode(content, type=dict)
+def read_state(path: Path) -> DecisionAccount:
+    """The account in a file; an empty one if there is no file."""
+    place = f"--state: {path}"
+    try:
+        with os_errors_named(place, "a file to read"), suppress(FileNotFoundError):
+            tree = msgspec.json.decode(path.read_bytes(), type=dict)
             if (tree.get("apiVersion"), tree.get("kind")) != (API_VERSION, KIND):
                 found = f"{tree.get('apiVersion')} {tree.get('kind')}"
-                raise self._fault(f"expected {API_VERSION} {KIND}; got {found}")
+                raise InputError(f"{place}: expected {API_VERSION} {KIND}; got {found}")
             return msgspec.convert(tree.get("account") or {}, DecisionAccount)
-        except msgspec.DecodeError as error:
-            raise self._fault(f"expected a file that `bayplan shadow` wrote; got {error}") from None
+    except msgspec.DecodeError as error:
+        problem = f"expected a file that `bayplan shadow` wrote; got {error}"
+        raise InputError(f"{place}: {problem}") from None
+    return DecisionAccount()
 
-    def write(self, account: DecisionAccount) -> None:
-        """Replace the file."""
-        tree = {"apiVersion": API_VERSION, "kind": KIND, "account": msgspec.to_builtins(account)}
-        beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        try:
-            beside.write_bytes(msgspec.json.encode(tree) + b"\n")
-            os.replace(beside, self._path)
-        except OSError as error:
-            beside.unlink(missing_ok=True)
-            problem = f"--state: {self._path}: expected room to write; got {error.strerror}"
-            raise OutputError(problem) from None
 
-    def _fault(self, problem: str) -> InputError:
-        return InputError(f"--state: {self._path}: {problem}")
+def write_state(path: Path, account: DecisionAccount) -> None:
+    """Replace the file of the account, or leave it as it was."""
+    tree = {"apiVersion": API_VERSION, "kind": KIND, "account": msgspec.to_builtins(account)}
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    with os_errors_named(f"--state: {path}", "room to write", OutputError), ExitStack() as stack:
+        stack.callback(beside.unlink, missing_ok=True)
+        beside.write_bytes(msgspec.json.encode(tree) + b"\n")
+        os.replace(beside, path)

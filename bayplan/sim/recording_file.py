@@ -18,7 +18,7 @@ import msgspec
 
 from ..api.own_documents import API_VERSION
 from ..api.wire.decode import UnknownObject, decode
-from ..errors import DecodeError, InputError
+from ..errors import DecodeError, InputError, os_errors_named
 from ..manifests.input_bytes import (
     GZIP,
     MAX_LINE,
@@ -95,14 +95,11 @@ def read_recording(path: Path, partial: bool = False) -> Recording:
     Raises InputError, one line with the file and the line number, for invalid data.
     """
     reader = _Reader(str(path), partial)
-    try:
-        with open_input(path) as stream:
-            for number, line in enumerate(_lines(stream, reader), start=1):
-                reader.number = number
-                if line:
-                    reader.read(line)
-    except OSError as error:
-        raise InputError(f"{path}: expected a readable file; got {error.strerror}") from None
+    with os_errors_named(path, "a readable file"), open_input(path) as stream:
+        for number, line in enumerate(_lines(stream, reader), start=1):
+            reader.number = number
+            if line:
+                reader.read(line)
     return reader.result()
 
 

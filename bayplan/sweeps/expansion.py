@@ -15,7 +15,7 @@ from ..config.files import API_VERSION, KIND
 from ..config.gates import FeatureGates
 from ..config.load import parse_config
 from ..config.releases import choose_release
-from ..errors import InputError, PluginError
+from ..errors import InputError, PluginError, os_errors_named
 from ..manifests.sources import STDIN, find_files
 from ..scheduler import names_module
 from ..sim.measures import measure_of
@@ -36,11 +36,8 @@ class _Digests:
     def of(self, path: str, where: str) -> str:
         if path not in self._known:
             try:
-                self._known[path] = digest_of(path)
-            except OSError as error:
-                raise InputError(
-                    f"{where}: {path}: expected a readable file; got {error.strerror}"
-                ) from None
+                with os_errors_named(f"{where}: {path}", "a readable file"):
+                    self._known[path] = digest_of(path)
             except PluginError as error:
                 raise InputError(f"{where}: {error}") from None
         return self._known[path]

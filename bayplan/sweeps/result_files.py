@@ -11,14 +11,14 @@ import csv
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from ..errors import InputError
+from ..errors import InputError, os_errors_named
 from ..sim.measures import Metric, PairedDifference
 from ..sim.measures.metric import other_filters
 from .sweep_run import SweepRun
@@ -58,6 +58,9 @@ class SweepEntry(NamedTuple):
         }
 
 
+_EXPECTED = "a file that can be read and written"
+
+
 class RunJournal:
     """The results on disk, or in memory without a `path`."""
 
@@ -73,14 +76,14 @@ class RunJournal:
         self.results[result.id] = result
         if self._path is None:
             return
-        with _faults_named(self._path), self._path.open("ab") as file:
+        with os_errors_named(self._path, _EXPECTED), self._path.open("ab") as file:
             file.write(msgspec.json.encode(result) + b"\n")
             file.flush()
             os.fsync(file.fileno())
 
     def _load(self, path: Path) -> None:
         """Read the lines; an incomplete last line of a killed process is cut off."""
-        with _faults_named(path):
+        with os_errors_named(path, _EXPECTED):
             data = path.read_bytes()
         whole = data[: data.rfind(b"\n") + 1]
         for number, line in enumerate(whole.splitlines(), 1):
@@ -119,24 +122,13 @@ class ResultTable:
         """Write the rows."""
         started = time.monotonic()
         beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        with _faults_named(self._path), ExitStack() as stack:
+        with os_errors_named(self._path, _EXPECTED), ExitStack() as stack:
             stack.callback(beside.unlink, missing_ok=True)
             names = list(dict.fromkeys(name for row in rows for name in row))
             _WRITERS[self._path.suffix](beside, names, rows)
             os.replace(beside, self._path)
         now = time.monotonic()
         self._due = now + max(INTERVAL_S, SHARE_OF_TIME * (now - started))
-
-
-@contextmanager
-def _faults_named(path: Path) -> Iterator[None]:
-    """Within it, an error of the file system is an InputError that names the file."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"{path}: expected a file that can be read and written; got {error.strerror}"
-        ) from None
 
 
 def _write_csv(path: Path, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:

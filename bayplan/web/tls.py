@@ -13,7 +13,7 @@ import msgspec
 
 from ..clock import Clock, SystemClock
 from ..cluster.private_files import write_private
-from ..errors import InputError
+from ..errors import InputError, os_errors_named
 from ..observe.work_queues import SERVING_CERTIFICATE, SERVING_FILES, WorkQueues
 
 if TYPE_CHECKING:
@@ -126,10 +126,8 @@ class ServerCertificate:
         assert self._files is not None
         found = []
         for path in self._files:
-            try:
+            with os_errors_named(path, "a file to read"):
                 found.append(path.stat().st_mtime_ns)
-            except OSError as error:
-                raise InputError(f"{path}: expected a file to read; got {error.strerror}") from None
         return found
 
 
@@ -171,14 +169,10 @@ def _made_in(folder: Path) -> tuple[Path, Path]:
     if cert.exists() and key.exists():
         return cert, key
     made = _make()
-    try:
+    with os_errors_named(f"--cert-dir: {folder}", "a folder to write to"):
         folder.mkdir(parents=True, exist_ok=True)
         write_private(key, made.key)
         cert.write_bytes(made.cert)
-    except OSError as error:
-        raise InputError(
-            f"--cert-dir: {folder}: expected a folder to write to; got {error.strerror}"
-        ) from None
     return cert, key
 
 
@@ -200,10 +194,8 @@ def _load_made(context: ssl.SSLContext) -> None:
 
 def _load(context: ssl.SSLContext, cert_file: Path, key_file: Path) -> None:
     for path in (cert_file, key_file):
-        try:
+        with os_errors_named(path, "a file to read"):
             path.open("rb").close()
-        except OSError as error:
-            raise InputError(f"{path}: expected a file to read; got {error.strerror}") from None
 
     def refuse_password() -> str:
         # Without this OpenSSL would prompt on the terminal, and a server would block for ever.

@@ -21,7 +21,7 @@ from bayplan.kube.reviews import missing_permissions
 from bayplan.kube.watched_kinds import RESOURCES
 from bayplan.shadow import live_shadow
 from bayplan.shadow.live_shadow import BEHIND, LASTING_S, ArrivalDelays, Backlog, LiveShadow
-from bayplan.shadow.report import StateFile
+from bayplan.shadow.report import read_state, write_state
 from bayplan.shadow.shadow_run import ShadowRun
 from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_node, make_pod
@@ -213,15 +213,15 @@ def test_the_state_is_kept_and_checked(tmp_path: Path) -> None:
     run.take(1.0, make_pod("p", uid="u", cpu="1"))
     run.take(1.1, make_pod("p", uid="u", cpu="1", node_name="n"))
     run.finish(5.0)
-    file = StateFile(tmp_path / "state.json")
-    file.write(run.account)
+    file = tmp_path / "state.json"
+    write_state(file, run.account)
 
-    again = ShadowRun([make_node("n", cpu="4")], Settings(), account=file.read())
+    again = ShadowRun([make_node("n", cpu="4")], Settings(), account=read_state(file))
     again.take(2.0, make_pod("q", uid="v", cpu="1"))
     again.take(2.1, make_pod("q", uid="v", cpu="1", node_name="n"))
     again.finish(3.0)
 
     assert (again.account.decisions, again.account.watched_s) == (2, 8.0)
-    (tmp_path / "state.json").write_text("[]")
+    file.write_text("[]")
     with pytest.raises(InputError, match=r"--state: .*state.json: expected a file that"):
-        file.read()
+        read_state(file)

@@ -19,12 +19,13 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from ...cluster.private_files import make_private_folder, open_private, write_private
-from ...errors import InputError
+from ...errors import InputError, os_errors_named
 
 DEFAULT_NAME = "bayplan"
 MAX_NAME = 63
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _ENTRY = "cluster.json"
+_EXPECTED = "a folder to write, which XDG_STATE_HOME can set"
 LOG = "log"
 
 
@@ -118,12 +119,10 @@ def claim(name: str, *, next_free: bool) -> ClusterEntry:
 def write_entry(entry: ClusterEntry) -> None:
     """Write an entry, whole or not at all."""
     path = folder_of(entry.name) / _ENTRY
-    try:
+    with os_errors_named(state_folder(), _EXPECTED, StateFolderError):
         make_private_folder(path.parent)
         # for its owner only: the page's address has its token
         write_private(path, json.dumps(asdict(entry)).encode())
-    except OSError as error:
-        raise _unwritable(error) from None
 
 
 def remove_entry(entry: ClusterEntry) -> None:
@@ -160,16 +159,9 @@ def _process_start_of_ps(pid: int) -> str:
 def _locked() -> Iterator[None]:
     """Let no other process change entries meanwhile."""
     folder = state_folder()
-    try:
+    with os_errors_named(folder, _EXPECTED, StateFolderError):
         make_private_folder(folder)
         file = os.fdopen(open_private(folder / ".lock"), "w")
-    except OSError as error:
-        raise _unwritable(error) from None
     with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def _unwritable(error: OSError) -> StateFolderError:
-    expected = "expected a folder to write, which XDG_STATE_HOME can set"
-    return StateFolderError(f"{state_folder()}: {expected}; got {error.strerror}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from ...errors import InputError
+from ...errors import InputError, os_errors_named
 from ..options.option_groups import argument, option
 
 FILES = {
@@ -59,7 +59,7 @@ def find_example(path: str) -> Path:
 
 def _write(folder: Path, texts: dict[str, str], force: bool) -> None:
     """Write all files, or none when one is there and may not be overwritten."""
-    try:
+    with os_errors_named(folder, "a folder to write to"):
         folder.mkdir(parents=True, exist_ok=True)
         present = [name for name in texts if (folder / name).exists()]
         if present and not force:
@@ -67,5 +67,3 @@ def _write(folder: Path, texts: dict[str, str], force: bool) -> None:
             raise InputError(f"{folder}: {problem} {', '.join(present)}")
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{folder}: expected a folder to write to; got {error.strerror}") from None

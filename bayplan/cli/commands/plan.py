@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ...choices import PLAN_SEEDS, PLAN_TIME_LIMIT_S, SURVIVE, expect_choice
-from ...errors import InputError
+from ...errors import InputError, os_errors_named
 from .. import command_time
 from ..options.autoscaler_options import INSTANCE_TYPES, read_table
 from ..options.option_groups import completing, option, option_group, takes_options
@@ -199,9 +199,5 @@ def progress_text(price: float, bound: float) -> str:
 def _write(found: NodePlan, path: Path) -> None:
     from ..render.plain_data import yaml_pieces
 
-    try:
+    with os_errors_named(path, "a file that can be written"):
         path.write_text("".join(yaml_pieces(found.nodes())), encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"{path}: expected a file that can be written; got {error.strerror}"
-        ) from None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ...clock import Clock, SystemClock
-from ...errors import InputError
+from ...errors import InputError, os_errors_named
 from ..options.cluster_options import CONTEXT, KUBECONFIG, chosen_cluster
 from ..options.input_options import seconds_if_given
 from ..options.option_groups import option
@@ -189,8 +189,5 @@ def _open(to: Path | None, files: ExitStack) -> IO[bytes]:
     """The file of the recording; raises InputError if it cannot be written."""
     if to is None:
         return sys.stdout.buffer
-    try:
+    with os_errors_named(f"--to: {to}", "a file to write to"):
         return files.enter_context(to.open("wb"))
-    except OSError as error:
-        problem = f"expected a file to write to; got {error.strerror}"
-        raise InputError(f"--to: {to}: {problem}") from None

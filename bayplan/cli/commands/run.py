@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from ...errors import ConfigError, InputError
+from ...errors import ConfigError, InputError, os_errors_named
 from ..command_table import CommandApp
 from ..flags.command import FlagCommand, FlagValues
 from ..flags.run_settings import (
@@ -105,11 +105,8 @@ def write_config(config: SchedulerConfiguration, path: Path) -> None:
     from ...config.encode import encode_config
     from ...yaml_tree import format_tree
 
-    try:
+    with os_errors_named(f"--write-config-to: {path}", "a file to write"):
         path.write_text(format_tree(encode_config(config)))
-    except OSError as error:
-        problem = f"{path}: expected a file to write; got {error.strerror}"
-        raise InputError(f"--write-config-to: {problem}") from None
     log.info("the configuration is in %s", path)
 
 

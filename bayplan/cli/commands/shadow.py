@@ -152,15 +152,14 @@ class Watching:
             )
 
     def _make_run(self, objects: list[Any]) -> ShadowRun:
-        from ...shadow.report import StateFile
+        from ...shadow.report import read_state
         from ...shadow.shadow_run import ShadowRun
 
         options, settings = self._options, self._settings
-        state = StateFile(options.state) if options.state is not None else None
         return ShadowRun(
             objects,
             settings,
-            account=state.read() if state is not None else None,
+            account=read_state(options.state) if options.state is not None else None,
             evidence=options.folder(settings, self._version),
             time_text=self._time_of,
         )
@@ -198,10 +197,10 @@ class Watching:
             self._write_state(live)
 
     def _write_state(self, live: LiveShadow) -> None:
-        from ...shadow.report import StateFile
+        from ...shadow.report import write_state
 
         if self._options.state is not None and live.run is not None:
-            StateFile(self._options.state).write(live.run.account)
+            write_state(self._options.state, live.run.account)
 
 
 def line_of(live: LiveShadow) -> str:

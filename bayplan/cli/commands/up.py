@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ...cluster.private_files import check_owner, write_private
-from ...errors import InputError
+from ...errors import InputError, os_errors_named
 from ..options.autoscaler_options import INSTANCE_TYPES
 from ..options.config_options import (
     CONFIG,
@@ -384,11 +384,9 @@ def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path) -> Path
         raise InputError(f"--kubeconfig: {path}: {expected}; got one that holds something else")
     certificate = server.certificate.cert if server.certificate is not None else None
     text = format_tree(make_kubeconfig(server.url, certificate, server.token))
-    try:
+    with os_errors_named(path, "a file to write"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_private(path, text.encode())  # a client never reads half a file
-    except OSError as error:
-        raise InputError(f"{path}: expected a file to write; got {error.strerror}") from None
     return path.absolute()
 
 

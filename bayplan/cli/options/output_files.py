@@ -11,17 +11,19 @@ from pathlib import Path
 from secrets import token_hex
 from typing import IO
 
-from ...errors import BayplanError, InputError, OutputError
+from ...errors import OutputError, os_errors_named
 
 STDOUT = "-"
+EXPECTED = "a file to write to"
 
 
 @contextmanager
 def stream_target(option: str, target: str) -> Iterator[IO[str]]:
     """Open the file to write to as things happen; InputError, which names the option, when that cannot be."""
-    with _faults_named(option, target):
+    place = f"{option}: {target}"
+    with os_errors_named(place, EXPECTED):
         stream = open(target, "w", encoding="utf-8")  # noqa: SIM115 - closed below, with its faults named
-    with _faults_named(option, target, OutputError), stream:
+    with os_errors_named(place, EXPECTED, OutputError), stream:
         yield stream
 
 
@@ -33,24 +35,24 @@ class WholeFile:
     """
 
     def __init__(self, option: str, target: Path) -> None:
-        self._option = option
+        self._shown = f"{option}: {target}"
         self._target = target
         self._place: Path | None = None
         is_file = target.is_file() or not target.exists()
-        with _faults_named(option, target):
+        with os_errors_named(self._shown, EXPECTED):
             file = self._open_beside() if is_file else target.open("wb")
             packed = gzip.GzipFile(fileobj=file, mode="wb") if target.suffix == ".gz" else file
         self._files = [packed] if packed is file else [packed, file]
 
     def write(self, text: str | bytes) -> int:
         """Add to it; returns how much."""
-        with _faults_named(self._option, self._target, OutputError):
+        with os_errors_named(self._shown, EXPECTED, OutputError):
             self._files[0].write(text.encode() if isinstance(text, str) else text)
         return len(text)
 
     def keep(self) -> None:
         """It is complete: put it in its place. A second time it does nothing."""
-        with _faults_named(self._option, self._target, OutputError):
+        with os_errors_named(self._shown, EXPECTED, OutputError):
             for file in self._files:
                 file.close()
             if self._place is not None:
@@ -96,15 +98,3 @@ def write_whole(option: str, target: Path, pieces: Iterable[str | bytes]) -> Non
     with whole_target(option, target) as file:
         for piece in pieces:
             file.write(piece)
-
-
-@contextmanager
-def _faults_named(
-    option: str, target: str | Path, kind: type[BayplanError] = InputError
-) -> Iterator[None]:
-    """Name the option in errors: InputError where a file cannot be opened, OutputError where it cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        problem = f"expected a file to write to; got {error.strerror}"
-        raise kind(f"{option}: {target}: {problem}") from None

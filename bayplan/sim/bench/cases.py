@@ -14,7 +14,7 @@ from ...config.decode import decode
 from ...config.load import load_config, parse_config
 from ...config.problems import Literally, ProblemKind, Problems, child
 from ...config.types import SchedulerConfiguration
-from ...errors import InputError, one_of
+from ...errors import InputError, one_of, os_errors_named
 from ..traces.table_rows import Row, read_rows
 from .expressions import Env
 from .ops import (
@@ -337,9 +337,8 @@ def _refuse_equal_names(names: list[str], path: str, problems: Problems) -> None
 
 def _read(file: str) -> str:
     try:
-        return Path(file).read_text("utf-8")
-    except OSError as error:
-        raise InputError(f"{file}: expected a readable file; got {error.strerror}") from error
+        with os_errors_named(file, "a readable file"):
+            return Path(file).read_text("utf-8")
     except UnicodeError as error:
         raise InputError(f"{file}: expected UTF-8 text; {error}") from None
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 import msgspec
 
 from ...api.own_documents import API_VERSION
-from ...errors import InputError
+from ...errors import InputError, os_errors_named
 
 KIND = "BenchReport"
 
@@ -219,18 +219,15 @@ def write_report(path: Path, runs: Sequence[Run]) -> None:
 
 def write_file(path: Path, content: bytes) -> None:
     """Write a file; InputError if that is not possible."""
-    try:
+    with os_errors_named(path, "a writable file"):
         path.write_bytes(content)
-    except OSError as error:
-        raise InputError(f"{path}: expected a writable file; got {error.strerror}") from error
 
 
 def read_report(path: Path) -> list[Run]:
     """Read a document of runs; raises InputError if it is invalid."""
     try:
-        report = msgspec.json.decode(path.read_bytes(), type=Report)
-    except OSError as error:
-        raise InputError(f"{path}: expected a readable file; got {error.strerror}") from error
+        with os_errors_named(path, "a readable file"):
+            report = msgspec.json.decode(path.read_bytes(), type=Report)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: expected a {KIND} in JSON; {error}") from None
     except RecursionError:

@@ -19,7 +19,7 @@ from ...api.pod import Pod
 from ...api.wire.decode import UnknownObject, decode, decode_items
 from ...clock import Clock
 from ...cluster.memory.object_store import MemoryCluster
-from ...errors import DecodeError, InputError
+from ...errors import DecodeError, InputError, os_errors_named
 from ...manifests.input_bytes import bounded_lines, open_input
 from ...manifests.timeline import InputObject
 from ...scheduler import Attempt, Scheduler
@@ -180,16 +180,9 @@ def write_rows(file: Path | None) -> Iterator[RowSink]:
     if file is None:
         yield lambda row: None
         return
-    try:
-        with _open(file) as stream:
-            yield _json_sink(stream) if _is_lines(file) else _csv_sink(stream)
-    except OSError as error:
-        problem = f"expected a file to write to; got {error.strerror or error}"
-        raise InputError(f"{file}: {problem}") from None
-
-
-def _is_lines(file: Path) -> bool:
-    return file.name.removesuffix(".gz").endswith(".jsonl")
+    is_lines = file.name.removesuffix(".gz").endswith(".jsonl")
+    with os_errors_named(file, "a file to write to"), _open(file) as stream:
+        yield _json_sink(stream) if is_lines else _csv_sink(stream)
 
 
 def _open(file: Path) -> IO[str]:
@@ -221,15 +214,14 @@ BUFFER = 1 << 18
 
 def read_lines(file: Path) -> Iterator[InputObject]:
     """Yield the objects of a file, gzipped or not; raises InputError, with file and line, for another text."""
-    try:
-        with io.BufferedReader(open_input(file), BUFFER) as stream:
-            first, each = 1, bounded_lines(stream, lambda number, text: _fault(file, number, text))
-            while lines := list(islice(each, BATCH)):
-                yield from _decode(file, first, lines)
-                first += len(lines)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(f"{file}: expected a readable file of JSON lines; got {reason}") from None
+    with (
+        os_errors_named(file, "a readable file of JSON lines"),
+        io.BufferedReader(open_input(file), BUFFER) as stream,
+    ):
+        first, each = 1, bounded_lines(stream, lambda number, text: _fault(file, number, text))
+        while lines := list(islice(each, BATCH)):
+            yield from _decode(file, first, lines)
+            first += len(lines)
 
 
 def _fault(file: Path, number: int, problem: str) -> InputError:
