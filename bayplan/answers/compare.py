@@ -228,23 +228,6 @@ class Comparison(ShownAnswer):
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedRun:
-    """The run of one contender: the options of its simulations, and its end."""
-
-    make: MakeSimulation | None = None
-    """None for the maker of the settings, without an autoscaler."""
-    until_s: float | None = None
-
-    def simulation(
-        self, settings: Settings, objects: Sequence[InputObject], place_of: PlaceOf | None
-    ) -> Simulation:
-        """The simulation of one run."""
-        if self.make is None:
-            return settings.simulation(objects, place_of)
-        return self.make(settings, objects, place_of)
-
-
 def compare(
     objects: Sequence[InputObject],
     schedulers: Sequence[tuple[str, Settings]],
@@ -253,12 +236,13 @@ def compare(
     place_of: PlaceOf | None = None,
     on_progress: OnProgress | None = None,
     on_run: OnRun | None = None,
-    runs_of: Mapping[str, ComparedRun] | None = None,
+    makers: Mapping[str, MakeSimulation] | None = None,
+    until_s: float | None = None,
 ) -> Comparison:
-    """Simulate `objects` to their end under each of the named `schedulers`, once per seed.
+    """Simulate `objects` under each of the named `schedulers`, once per seed, until nothing changes any more.
 
-    `on_run` is called with the name and the simulation of the first run of each, before it begins. `runs_of` maps the
-    names to makers of their runs, if not until nothing changes any more and without an autoscaler.
+    `on_run` is called with the name and the simulation of the first run of each, before it begins. `makers` maps the
+    names to makers of their simulations, those with an autoscaler.
     """
     if not schedulers or seeds < 1:
         raise InputError("expected at least one scheduler and one seed; got none")
@@ -268,16 +252,16 @@ def compare(
     mix: RequestMix | None = None
     contenders, done = [], 0
     for name, settings in schedulers:
-        run = (runs_of or {}).get(name, ComparedRun())
+        make = (makers or {}).get(name, Settings.simulation)
         runs: list[Mapping[str, float]] = []
         placements: dict[str, str] = {}
         totals: TotalsChange | None = None
         filters: tuple[str, ...] = ()
         for seed in numbers:
-            simulation = run.simulation(replace(settings, seed=seed), objects, place_of)
+            simulation = make(replace(settings, seed=seed), objects, place_of)
             if on_run is not None and not runs:
                 on_run(name, simulation)
-            report = simulation.run(until_s=run.until_s)
+            report = simulation.run(until_s=until_s)
             if mix is None:
                 mix = RequestMix.of(result.pod for result in report.pods)
                 typical = typical_request(result.pod for result in report.pods)
@@ -296,7 +280,7 @@ def compare(
         metrics = {key: Metric(key, tuple(run[key] for run in runs)) for key in shared}
         release = settings.release.patch
         contenders.append(Contender(name, metrics, placements, totals, filters, release))
-    changes = _release_changes(objects, schedulers, numbers, place_of, runs_of or {})
+    changes = [] if makers else _release_changes(objects, schedulers, numbers, place_of, until_s)
     return Comparison(contenders, numbers, typical or {}, changes)
 
 
@@ -305,15 +289,12 @@ def _release_changes(
     schedulers: Sequence[tuple[str, Settings]],
     seeds: Sequence[int],
     place_of: PlaceOf | None,
-    runs_of: Mapping[str, ComparedRun],
+    until_s: float | None,
 ) -> list[ReleaseChanges]:
-    """Changes by each scheduler of another release against the first, seed by seed; nothing with autoscalers."""
-    (name, first), *others = schedulers
-    run = runs_of.get(name, ComparedRun())
-    if run.make is not None:
-        return []
+    """Changes by each scheduler of another release against the first, seed by seed."""
+    (_, first), *others = schedulers
     return [
-        find_release_changes(objects, replace(first, seed=seed), other, place_of, run.until_s)
+        find_release_changes(objects, replace(first, seed=seed), other, place_of, until_s)
         for _, other in others
         if other.release is not first.release
         for seed in seeds

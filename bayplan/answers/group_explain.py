@@ -10,7 +10,7 @@ from ..api.pod_groups import PodGroup, pod_group_of
 from ..errors import InputError
 from ..framework import Code, Status
 from ..scheduler import GroupAttempt, MemberTrial, cause_of, run_to_tell
-from ..sim.group_outcomes import gate_cause
+from ..sim.group_outcomes import gate_cause, placement_entries
 from ..sim.settings import GROUP_GATES
 from ..trials import TrialCluster
 from .account import PodRef
@@ -124,19 +124,7 @@ def _note_attempt(
     account.verdict = _verdict(attempt)
     _, told = run_to_tell(attempt)
     account.members += [_member(member) for member in told.members]
-    account.placements = [
-        PlacementTried(
-            name=trial.placement.name,
-            nodes=len(trial.placement.rows),
-            fits=trial.result.status.is_success,
-            members=len(trial.result.placed),
-            total=trial.total,
-            scores=trial.scores or {},
-            chosen=trial.placement is attempt.chosen,
-            message=trial.result.status.message,
-        )
-        for trial in attempt.placements
-    ]
+    account.placements = [PlacementTried(**entry) for entry in placement_entries(attempt)]
     if attempt.preemption is not None:
         account.preemption = GroupPreemption(
             helps=attempt.preemption.status.is_success,

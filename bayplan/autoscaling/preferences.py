@@ -60,7 +60,7 @@ def _relaxations(spec: PodSpec, has_soft_taints: bool) -> Iterator[PodSpec]:
     nodes, near, away = affinity.node_affinity, affinity.pod_affinity, affinity.pod_anti_affinity
     if nodes is not None and nodes.required is not None:
         for i in range(1, len(nodes.required.terms)):
-            nodes = _node_affinity(nodes.required.terms[i:], nodes)
+            nodes = NodeAffinity(NodeSelector(nodes.required.terms[i:]), nodes.preferred or None)
             yield (spec := _with(spec, node_affinity=nodes))
     if near is not None:
         for left in _lighter(near.preferred):
@@ -82,10 +82,6 @@ def _relaxations(spec: PodSpec, has_soft_taints: bool) -> Iterator[PodSpec]:
 
 def _with(spec: PodSpec, **parts: NodeAffinity | PodAffinity | PodAntiAffinity) -> PodSpec:
     return replace(spec, affinity=replace(spec.affinity or Affinity(), **parts))
-
-
-def _node_affinity(terms: tuple[NodeSelectorTerm, ...], other: NodeAffinity) -> NodeAffinity:
-    return NodeAffinity(NodeSelector(terms), other.preferred or None)
 
 
 def _lighter(wishes: tuple[Wish, ...]) -> Iterator[tuple[Wish, ...]]:

@@ -18,7 +18,7 @@ from ..manifests.document_fields import (
 )
 from ..manifests.timeline import found
 from ..scheduler import names_module
-from ..sim.traces import PUBLISHED_NAMES
+from ..sim.traces.open_trace import PUBLISHED_NAMES
 from .sweep_run import RunInput
 
 KIND = "Sweep"

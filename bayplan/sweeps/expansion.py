@@ -19,7 +19,7 @@ from ..errors import InputError, PluginError, os_errors_named
 from ..manifests.sources import STDIN, find_files
 from ..scheduler import names_module
 from ..sim.measures import measure_of
-from ..sim.traces import files_of
+from ..sim.traces.open_trace import files_of
 from .document import SweepDocument, SweepInput
 from .sweep_run import RunInput, SweepRun, digest_of, identified
 

@@ -25,16 +25,10 @@ from ..sim import read_manifests
 from ..sim.measures import measure_run
 from ..sim.settings import Settings, reading_for
 from ..sim.synthetic import generate, read_model
-from ..sim.traces import (
-    OpenbTrace,
-    TraceWindow,
-    decoded_objects,
-    open_published,
-    parse_columns,
-    read_own_tables,
-    with_pod_limit,
-)
-from ..sim.traces.trace_manifests import MAX_PODS
+from ..sim.traces import OpenbTrace, TraceWindow, decoded_objects, read_own_tables
+from ..sim.traces.open_trace import open_published
+from ..sim.traces.own_tables import parse_columns
+from ..sim.traces.trace_manifests import MAX_PODS, with_pod_limit
 from .sweep_run import RunInput, SweepRun, digest_of
 
 

@@ -25,6 +25,7 @@ from ..scheduler import Inquiry, Scheduler
 from .access import foreign_reason
 from .accounts import MakeView, account_of_inquiry, remedies_of
 from .assembly import assemble, policy_of
+from .delegated import ExpiringCache
 from .group_rows import PageCluster, groups_tree, live_groups
 from .history import FORMAT, History
 from .route_server import WebServer
@@ -172,30 +173,14 @@ def _json(tree: Tree, status: int = 200) -> web.Response:
     return web.Response(body=body, status=status, content_type="application/json", headers=HEADERS)
 
 
-class LiveUse:
-    """Reads at most once in `FRESH_S`, and only while a page is open."""
-
-    def __init__(self, read: ReadUse, clock: Clock) -> None:
-        self._read = read
-        self._clock = clock
-        self._known: dict[str, Any] = {}
-        self._read_at_s: float | None = None
-
-    async def tree(self) -> dict[str, Any]:
-        """The use by `namespace/name`; a `problem` in place of it if it cannot be read."""
-        now_s = self._clock.monotonic()
-        if self._read_at_s is None or now_s - self._read_at_s > FRESH_S * self._clock.speed:
-            self._read_at_s = now_s
-            self._known = await self._read_now()
-        return self._known
-
-    async def _read_now(self) -> dict[str, Any]:
-        try:
-            found = await self._read()
-        except BayplanError as error:
-            log.warning("measured use: %s", error)
-            return {"use": {}, "problem": str(error)}
-        return {"use": {"/".join(pod): dict(amounts) for pod, amounts in found.items()}}
+async def _read_tree(read_use: ReadUse) -> dict[str, Any]:
+    """The use by `namespace/name`; a `problem` in place of it if it cannot be read."""
+    try:
+        found = await read_use()
+    except BayplanError as error:
+        log.warning("measured use: %s", error)
+        return {"use": {}, "problem": str(error)}
+    return {"use": {"/".join(pod): dict(amounts) for pod, amounts in found.items()}}
 
 
 class Feed:
@@ -208,8 +193,10 @@ class Feed:
         self._asked_at_s = 0.0
         self._is_watching = False
         self._asking = asyncio.Lock()
-        read_use = source.read_use
-        self._use = None if read_use is None else LiveUse(read_use, source.clock)
+        clock = source.clock
+        self._use: ExpiringCache[dict[str, Any]] = ExpiringCache(
+            clock, lambda _: FRESH_S * clock.speed
+        )
 
     # Requests
 
@@ -236,8 +223,9 @@ class Feed:
 
     async def use(self, request: web.Request) -> Tree:
         """The measured use of pods."""
-        assert self._use is not None, "there is a route only where use is read"
-        return await self._use.tree()
+        read_use = self._source.read_use
+        assert read_use is not None, "there is a route only where use is read"
+        return await self._use.get("", lambda: _read_tree(read_use))
 
     async def ask(self, body: bytes) -> Tree:
         """Consequences of a change: computed beside the scheduler, one question at a time."""
@@ -270,7 +258,7 @@ class Feed:
             "can": {
                 "ask": self._source.begin_question is not None,
                 "edit": self._source.edit is not None,
-                "use": self._use is not None,
+                "use": self._source.read_use is not None,
             },
             **history.first_state(),
             **history.told({}),

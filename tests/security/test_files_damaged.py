@@ -20,7 +20,7 @@ from bayplan.apiserver import ApiServer, make_credentials
 from bayplan.errors import InputError
 from bayplan.planning.pool_files import read_pools
 from bayplan.sim import read_manifests
-from bayplan.sim.bench import read_report
+from bayplan.sim.bench.measurements import read_report
 from bayplan.sim.recording_file import RecordingWriter, read_recording
 from bayplan.sim.replay import Replay
 from bayplan.sim.settings import DEFAULT_SETTINGS

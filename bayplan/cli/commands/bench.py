@@ -17,7 +17,9 @@ from ..render.consoles import stderr_console, stdout_console, written_to_stdout
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ...sim.bench import ClockName, Request, Run, RunComparison
+    from ...sim.bench.comparison import RunComparison
+    from ...sim.bench.measurements import Run
+    from ...sim.bench.workload import ClockName, Request
 
 WORSE = 1
 """The exit status when something got slower, or is slower than its file asks for."""
@@ -28,7 +30,7 @@ IDLE_FROM = 0.9
 
 def complete_workload(incomplete: str) -> list[tuple[str, str]]:
     """Workloads for shell completion."""
-    from ...sim.bench import read_suite
+    from ...sim.bench.runs import read_suite
 
     known = read_suite(None).summaries.items()
     return [entry for entry in known if entry[0].startswith(incomplete)]
@@ -97,16 +99,9 @@ def bench(options: BenchOptions) -> None:
 
     Example: bayplan research bench --workload basic --nodes 5000 --pods 10000
     """
-    from ...sim.bench import (
-        GROWTH_NODES,
-        compare,
-        find_command_growth,
-        find_growth,
-        read_report,
-        read_suite,
-        write_file,
-        write_report,
-    )
+    from ...sim.bench.comparison import compare, find_growth
+    from ...sim.bench.measurements import CommandRun, PodRun, read_report, write_file, write_report
+    from ...sim.bench.runs import GROWTH_NODES, read_suite
 
     for name, path in (("--json", options.json_file), ("--svg", options.svg_file)):
         if path is not None and not path.parent.is_dir():
@@ -136,14 +131,14 @@ def bench(options: BenchOptions) -> None:
     if options.svg_file is not None:
         from ...sim.bench.growth_svg import draw_growth
 
-        picture = draw_growth(find_growth(runs), find_command_growth(runs))
+        picture = draw_growth(find_growth(runs, PodRun), find_growth(runs, CommandRun))
         write_file(options.svg_file, picture.encode())
     if _name_worse(runs, changes):
         raise typer.Exit(WORSE)
 
 
 def _run_all(requests: Sequence[Request], repeat: int) -> list[Run]:
-    from ...sim.bench import run_request
+    from ...sim.bench.runs import run_request
 
     console = stderr_console()
     runs: list[Run] = []
@@ -162,7 +157,8 @@ def _said(console: Console, text: str) -> AbstractContextManager[None]:
 
 
 def _print(runs: Sequence[Run], changes: Sequence[RunComparison], verbose: bool) -> None:
-    from ...sim.bench import PodRun, find_command_growth, find_growth
+    from ...sim.bench.comparison import find_growth
+    from ...sim.bench.measurements import CommandRun, PodRun
     from ..render.bench_tables import (
         COLUMNS,
         cache_table,
@@ -176,8 +172,9 @@ def _print(runs: Sequence[Run], changes: Sequence[RunComparison], verbose: bool)
     console = stdout_console()
     first, *others = (run_table(kind, runs) for kind in COLUMNS)
     caches = cache_table([run for run in runs if isinstance(run, PodRun) and verbose])
-    growth = growth_table(find_growth(runs)), command_growth_table(find_command_growth(runs))
-    tables = [first, caches, *others, *growth, change_table(changes)]
+    growth = growth_table(find_growth(runs, PodRun))
+    command_growth = command_growth_table(find_growth(runs, CommandRun))
+    tables = [first, caches, *others, growth, command_growth, change_table(changes)]
     with written_to_stdout(console):
         for i, table in enumerate(table for table in tables if table.rows):
             if i:
@@ -187,7 +184,7 @@ def _print(runs: Sequence[Run], changes: Sequence[RunComparison], verbose: bool)
 
 def _warn_if_busy(runs: Sequence[Run]) -> None:
     """Name the runs whose times are too long because other processes used the machine."""
-    from ...sim.bench import PodRun
+    from ...sim.bench.measurements import PodRun
 
     timed = (run for run in runs if isinstance(run, PodRun) and run.clock == "wall")
     for run in (run for run in timed if run.cpu_share < IDLE_FROM):
@@ -199,7 +196,7 @@ def _warn_if_busy(runs: Sequence[Run]) -> None:
 
 def _name_worse(runs: Sequence[Run], changes: Sequence[RunComparison]) -> bool:
     """Report on standard error the figures that are worse than before, or than they should be."""
-    from ...sim.bench import PodRun
+    from ...sim.bench.measurements import PodRun
 
     console = stderr_console()
     worse = False

@@ -36,7 +36,7 @@ from ..render.plain_data import ANSWER_FORM, AnswerForm
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
-    from ...answers.compare import ComparedRun, Comparison, MakeSimulation
+    from ...answers.compare import Comparison, MakeSimulation
     from ...sim.settings import Settings
 
 DEFAULT = "default"
@@ -132,7 +132,7 @@ def compare(options: CompareOptions) -> None:
     autoscalers = read_autoscalers(
         options.pools, options.instance_types, options.autoscaler, manifests.objects
     )
-    schedulers, runs_of = _runs(schedulers, autoscalers, until_s)
+    schedulers, makers = _with_autoscalers(schedulers, autoscalers)
     with html_to(options.html) as page:
         with progress_bar("scheduling") as on_runs:
             answer = compare_schedulers(
@@ -142,7 +142,8 @@ def compare(options: CompareOptions) -> None:
                 place_of=manifests.place_of,
                 on_progress=on_runs,
                 on_run=page.follow,
-                runs_of=runs_of,
+                makers=makers,
+                until_s=until_s,
             )
         page.write_comparison(answer, [str(path) for path in options.filename or ()])
     print_answer(
@@ -210,20 +211,16 @@ def _one_each(given: list[T], releases: int, option: str, *, by_times: bool = Fa
     return given
 
 
-def _runs(
-    schedulers: list[tuple[str, Settings]],
-    autoscalers: list[tuple[str, MakeSimulation]],
-    until_s: float | None,
-) -> tuple[list[tuple[str, Settings]], dict[str, ComparedRun]]:
-    """Every scheduler with every autoscaler, by a distinct name."""
-    from ...answers.compare import ComparedRun
-
+def _with_autoscalers(
+    schedulers: list[tuple[str, Settings]], autoscalers: list[tuple[str, MakeSimulation]]
+) -> tuple[list[tuple[str, Settings]], dict[str, MakeSimulation]]:
+    """Every scheduler with every autoscaler, by a distinct name, and the makers of their simulations."""
     if not autoscalers:
-        return schedulers, {name: ComparedRun(until_s=until_s) for name, _ in schedulers}
-    found, runs = [], {}
+        return schedulers, {}
+    found, makers = [], {}
     for scheduler, settings in schedulers:
         for autoscaler, make in autoscalers:
             name = autoscaler if len(schedulers) == 1 else f"{scheduler} {autoscaler}"
             found.append((name, settings))
-            runs[name] = ComparedRun(make, until_s)
-    return found, runs
+            makers[name] = make
+    return found, makers

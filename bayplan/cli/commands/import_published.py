@@ -34,7 +34,8 @@ TO = option(
 
 def write_objects(to: str, objects: Iterable[dict[str, Any]]) -> None:
     """Write all manifests, or none when one is wrong."""
-    from ...sim.traces import write_lines, write_list
+    from ...sim.traces import write_list
+    from ...sim.traces.trace_manifests import write_lines
 
     if to == STDOUT:
         write_list(sys.stdout, list(objects))
@@ -46,7 +47,8 @@ def write_objects(to: str, objects: Iterable[dict[str, Any]]) -> None:
 
 
 if TYPE_CHECKING:
-    from ...sim.traces import NodeShape, PublishedTrace, TraceWindow
+    from ...sim.traces import PublishedTrace, TraceWindow
+    from ...sim.traces.shapes import NodeShape
 
 FOLDER = argument("FOLDER", "The folder with the files of the trace.")
 CPUS = option(
@@ -115,7 +117,7 @@ def imports_trace(name: str, about: str) -> Callable[[Callable[..., Trace]], Cal
     def decorate(command: Callable[..., Trace]) -> Callable[..., None]:
         @functools.wraps(command)
         def run(**given: Any) -> None:
-            from ...sim.traces import with_pod_limit
+            from ...sim.traces.trace_manifests import with_pod_limit
 
             options = ImportOptions(**{each.name: given.pop(each.name) for each in SHARED})
             trace = command(options, **given)

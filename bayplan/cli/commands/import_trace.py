@@ -47,7 +47,7 @@ def list_traces(output: AnswerForm = ANSWER_FORM) -> None:
 
     Example: bayplan research trace list -o json
     """
-    from ...sim.traces import TRACE_FORMATS
+    from ...sim.traces.open_trace import TRACE_FORMATS
 
     items = [
         {
@@ -104,7 +104,8 @@ def import_openb(
 
     Example: bayplan research trace import openb traces/openb --to openb.json
     """
-    from ...sim.traces import find_openb, with_pod_limit
+    from ...sim.traces import find_openb
+    from ...sim.traces.trace_manifests import with_pod_limit
 
     if demand is not None and not 0 < demand <= 10_000:
         raise InputError(f"--demand: expected a percentage above 0; got {demand:g}")
@@ -135,7 +136,8 @@ def import_csv(
 
     Example: bayplan research trace import csv --pods jobs.csv --to jobs.json
     """
-    from ...sim.traces import parse_columns, read_own_tables
+    from ...sim.traces import read_own_tables
+    from ...sim.traces.own_tables import parse_columns
     from ...sim.traces.trace_manifests import MAX_PODS
 
     if nodes is None and pods is None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
-from ...sim.bench import (
+from ...sim.bench.comparison import Growth, RunComparison
+from ...sim.bench.measurements import (
     CommandRun,
     EventRun,
-    Growth,
     LoadRun,
     PlanRun,
     PodRun,
     QuestionRun,
     Run,
-    RunComparison,
 )
 from .table_layout import Listing, Piece
 

@@ -77,20 +77,12 @@ class Growth(Generic[SizedRun]):
         ]
 
 
-def find_growth(runs: Sequence[Run]) -> list[Growth[PodRun]]:
-    """The workloads of pods that were run at more than one number of nodes."""
-    return _by_size([run for run in runs if isinstance(run, PodRun)])
-
-
-def find_command_growth(runs: Sequence[Run]) -> list[Growth[CommandRun]]:
-    """The workloads of commands that were run at more than one number of nodes."""
-    return _by_size([run for run in runs if isinstance(run, CommandRun)])
-
-
-def _by_size(runs: Sequence[SizedRun]) -> list[Growth[SizedRun]]:
+def find_growth(runs: Sequence[Run], kind: type[SizedRun]) -> list[Growth[SizedRun]]:
+    """The workloads of pods, or of commands, that were run at more than one number of nodes."""
     by_workload: dict[str, dict[int, SizedRun]] = {}
     for run in runs:
-        by_workload.setdefault(run.workload, {})[run.nodes] = run
+        if isinstance(run, kind):
+            by_workload.setdefault(run.workload, {})[run.nodes] = run
     return [
         Growth(tuple(sizes[nodes] for nodes in sorted(sizes)))
         for sizes in by_workload.values()

@@ -8,11 +8,10 @@ import signal
 import sys
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
@@ -106,30 +105,6 @@ class Measurement:
                 if counts.hits or counts.misses
             },
         )
-
-
-@dataclass(slots=True)
-class EventCosts:
-    """The cost of events, and the number of pods they requeued."""
-
-    events: int = 0
-    ns: int = 0
-    moved: int = 0
-
-
-def measure_events(
-    driver: Driver, happen: Callable[[T], object], objects: Iterable[T]
-) -> EventCosts:
-    """Run one event after the other; requeued pods are tried before the next."""
-    costs = EventCosts()
-    for obj in objects:
-        before, start = driver.waiting, driver.now()
-        happen(obj)
-        costs.ns += driver.now() - start
-        costs.moved += before - driver.waiting
-        costs.events += 1
-        driver.run(lambda: True)
-    return costs
 
 
 _STATM = Path("/proc/self/statm")

@@ -17,7 +17,7 @@ from ...cluster.objects.object_index import ClusterObject
 from .cases import TemplateSource, WorkloadStep
 from .expressions import Env
 from .ops import AllocatableStrategy, CreateNodes
-from .templates import Marked, Templates, compile_templates
+from .templates import Marked, Template, compile_templates
 
 HOSTNAME = "kubernetes.io/hostname"
 MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -50,7 +50,11 @@ class Maker:
     """
 
     def __init__(
-        self, count: int, params: dict[str, Any], *templates: Templates, rows: Sequence[Env] = ()
+        self,
+        count: int,
+        params: dict[str, Any],
+        *templates: list[Template],
+        rows: Sequence[Env] = (),
     ) -> None:
         self.count = count
         self._env = {**params, "Count": count}
@@ -59,25 +63,26 @@ class Maker:
 
     def make(self, index: int) -> list[ClusterObject]:
         """The objects of one number."""
-        env = self._values(index)
-        return [templates.make(env) for templates in self._templates]
+        return [template.make(env) for template, env in self._turns(index)]
 
     def texts(self) -> Iterator[bytes]:
         """All objects, as JSON."""
         for index in range(self.count):
-            env = self._values(index)
-            yield from (templates.text(env) for templates in self._templates)
+            yield from (template.text(env) for template, env in self._turns(index))
 
-    def _values(self, index: int) -> Env:
+    def _turns(self, index: int) -> Iterator[tuple[Template, Env]]:
+        """The templates whose turn it is, with the values."""
         row = self._rows[index % len(self._rows)] if self._rows else {}
-        return {**row, **self._env, "Index": index}
+        env = {**row, **self._env, "Index": index}
+        for templates in self._templates:
+            yield templates[index % len(templates)], env
 
     def __iter__(self) -> Iterator[ClusterObject]:
         for index in range(self.count):
             yield from self.make(index)
 
 
-def any_templates(source: TemplateSource, namespace: str, prefix: str) -> Templates:
+def any_templates(source: TemplateSource, namespace: str, prefix: str) -> list[Template]:
     """Templates for objects of any kind; those without a namespace get `namespace`."""
 
     def prepare(tree: Tree) -> None:
@@ -87,7 +92,7 @@ def any_templates(source: TemplateSource, namespace: str, prefix: str) -> Templa
     return compile_templates(source.trees, source.marked, source.source, prepare)
 
 
-def node_templates(step: WorkloadStep, op: CreateNodes, number: int) -> list[Templates]:
+def node_templates(step: WorkloadStep, op: CreateNodes, number: int) -> list[list[Template]]:
     """Templates for nodes, and for their CSINodes if the op has these."""
     source = step.templates.get("node_template") or _plain(NODE)
 
@@ -112,7 +117,7 @@ def node_templates(step: WorkloadStep, op: CreateNodes, number: int) -> list[Tem
     return [nodes, _csi_nodes(source, op.node_allocatable_strategy, number)]
 
 
-def pod_templates(step: WorkloadStep, namespace: str, number: int) -> list[Templates]:
+def pod_templates(step: WorkloadStep, namespace: str, number: int) -> list[list[Template]]:
     """Templates for pods, and for a bound volume of each if the op has volumes."""
     source = step.templates.get("pod_template") or _plain(POD)
     volume = step.templates.get("persistent_volume_template")
@@ -132,7 +137,7 @@ def pod_templates(step: WorkloadStep, namespace: str, number: int) -> list[Templ
     return [_volumes(volume, namespace, *names), _claims(claim, namespace, *names), pods]
 
 
-def namespace_templates(source: TemplateSource | None, prefix: str) -> Templates:
+def namespace_templates(source: TemplateSource | None, prefix: str) -> list[Template]:
     """Templates for namespaces called `<prefix>-<number>`."""
     source = source or _plain(NAMESPACE)
 
@@ -142,7 +147,9 @@ def namespace_templates(source: TemplateSource | None, prefix: str) -> Templates
     return compile_templates(source.trees, source.marked, source.source, prepare)
 
 
-def _csi_nodes(source: TemplateSource, strategy: AllocatableStrategy, number: int) -> Templates:
+def _csi_nodes(
+    source: TemplateSource, strategy: AllocatableStrategy, number: int
+) -> list[Template]:
     """A CSINode for each node; it has the node's name."""
 
     def prepare(tree: Tree) -> None:
@@ -163,7 +170,7 @@ def _csi_nodes(source: TemplateSource, strategy: AllocatableStrategy, number: in
     return compile_templates(source.trees, source.marked, source.source, prepare)
 
 
-def _volumes(source: TemplateSource, namespace: str, volume: str, claim: str) -> Templates:
+def _volumes(source: TemplateSource, namespace: str, volume: str, claim: str) -> list[Template]:
     """A volume for each pod, bound to the claim of its number."""
 
     def prepare(tree: Tree) -> None:
@@ -183,7 +190,7 @@ def _volumes(source: TemplateSource, namespace: str, volume: str, claim: str) ->
     return compile_templates(source.trees, source.marked, source.source, prepare)
 
 
-def _claims(source: TemplateSource, namespace: str, volume: str, claim: str) -> Templates:
+def _claims(source: TemplateSource, namespace: str, volume: str, claim: str) -> list[Template]:
     """A claim for each pod, bound to the volume of its number."""
 
     def prepare(tree: Tree) -> None:

@@ -97,12 +97,10 @@ def _write(folder: Path, asked: PlanNodes, pods: int) -> Iterator[str]:
     if config is not None:
         files["--config"] = folder / CONFIG
         files["--config"].write_bytes(msgspec.json.encode(config))
-    files["-f"].write_bytes(_encoded(items))
+    files["-f"].write_bytes(
+        msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items})
+    )
     files["--pools"].write_bytes(msgspec.json.encode(pools))
     for option, path in files.items():
         yield from (option, str(path))
     yield from ("--time-limit", asked.time_limit)
-
-
-def _encoded(items: list[dict[str, Any]]) -> bytes:
-    return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items})

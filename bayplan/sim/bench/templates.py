@@ -135,28 +135,9 @@ class Template:
         return "".join(parts).encode()
 
 
-class Templates:
-    """Several templates used in turn."""
-
-    def __init__(self, templates: list[Template]) -> None:
-        self._templates = templates
-
-    def make(self, env: Env) -> ClusterObject:
-        """The object for the values in `env`, of the template selected by `Index`."""
-        return self._template(env).make(env)
-
-    def text(self, env: Env) -> bytes:
-        """The same as JSON."""
-        return self._template(env).text(env)
-
-    def _template(self, env: Env) -> Template:
-        turn: int = env["Index"] % len(self._templates)
-        return self._templates[turn]
-
-
 def compile_templates(
     trees: list[Any], marked: Marked, source: str, prepare: Callable[[dict[str, Any]], None]
-) -> Templates:
+) -> list[Template]:
     """Build templates from parsed trees. `prepare` may complete each tree; it is a copy."""
     templates = []
     for tree in trees:
@@ -165,7 +146,7 @@ def compile_templates(
             raise InputError(f"{source}: expected an object with a kind and metadata")
         prepare(copy)
         templates.append(Template(copy, marked, source))
-    return Templates(templates)
+    return templates
 
 
 def _settled(tree: Any, numeric: Any) -> Any:

@@ -12,16 +12,14 @@ from .alibaba_2026 import Alibaba2026, find_alibaba_2026
 from .azure_packing import AzurePacking
 from .azure_vms import AzureVms
 from .google_2019 import Google2019
-from .open_trace import PUBLISHED_NAMES, TRACE_FORMATS, decoded_objects, files_of, open_published
+from .open_trace import decoded_objects
 from .openb import OpenbTrace, find_openb
-from .own_tables import parse_columns, read_own_tables
+from .own_tables import read_own_tables
 from .published import PublishedTrace, TraceWindow
-from .shapes import NodeShape, parse_shape
-from .trace_manifests import with_pod_limit, write_lines, write_list
+from .shapes import parse_shape
+from .trace_manifests import write_list
 
 __all__ = [
-    "PUBLISHED_NAMES",
-    "TRACE_FORMATS",
     "Alibaba2018",
     "Alibaba2020",
     "Alibaba2025",
@@ -29,19 +27,13 @@ __all__ = [
     "AzurePacking",
     "AzureVms",
     "Google2019",
-    "NodeShape",
     "OpenbTrace",
     "PublishedTrace",
     "TraceWindow",
     "decoded_objects",
-    "files_of",
     "find_alibaba_2026",
     "find_openb",
-    "open_published",
-    "parse_columns",
     "parse_shape",
     "read_own_tables",
-    "with_pod_limit",
-    "write_lines",
     "write_list",
 ]

@@ -7,7 +7,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from bayplan.cli.main import app
-from bayplan.sim.bench import PodRun, Request, find_workload, own_cases, write_report
+from bayplan.sim.bench.cases import own_cases
+from bayplan.sim.bench.measurements import PodRun, write_report
+from bayplan.sim.bench.workload import Request, find_workload
 
 WORKLOADS = """
 - name: tiny

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.errors import InputError
-from bayplan.sim.bench import Request, execute, find_cases, make_workload, read_cases
+from bayplan.sim.bench.cases import find_cases, read_cases
+from bayplan.sim.bench.op_executor import execute
+from bayplan.sim.bench.workload import Request, make_workload
 
 NODES = {"opcode": "createNodes", "count": 2}
 PODS = {"opcode": "createPods", "count": 3, "collectMetrics": True}

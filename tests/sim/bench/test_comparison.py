@@ -9,18 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.errors import InputError
-from bayplan.sim.bench import (
+from bayplan.sim.bench.comparison import compare, find_growth
+from bayplan.sim.bench.growth_svg import draw_growth
+from bayplan.sim.bench.measurements import (
     EventRun,
     LoadRun,
     PodRun,
     Run,
     best_of,
-    compare,
-    find_growth,
     read_report,
     write_report,
 )
-from bayplan.sim.bench.growth_svg import draw_growth
 
 
 def make_run(workload: str = "a", nodes: int = 5000, **figures: Any) -> PodRun:
@@ -104,7 +103,7 @@ def test_growth_is_found_where_sizes_differ() -> None:
         make_run(nodes=5000, us_per_pod=150.0),
     ]
 
-    (growth,) = find_growth(runs)
+    (growth,) = find_growth(runs, PodRun)
 
     assert growth.workload == "a"
     assert [run.nodes for run in growth.runs] == [1000, 5000, 15_000]
@@ -160,7 +159,7 @@ def test_every_cost_is_within_its_chart(costs: list[list[float]]) -> None:
         for nodes, cost in zip((1000, 5000, 15_000), each, strict=False)
     ]
 
-    picture = ET.fromstring(draw_growth(find_growth(runs)))
+    picture = ET.fromstring(draw_growth(find_growth(runs, PodRun)))
 
     charts = [element for element in picture.iter() if element.tag.endswith("}g")]
     assert len(charts) == len(costs)

@@ -6,16 +6,11 @@ import msgspec
 import pytest
 
 from bayplan.errors import BayplanError, InputError
-from bayplan.sim.bench import (
-    CommandRun,
-    QuestionRun,
-    Request,
-    execute,
-    make_workload,
-    own_cases,
-    read_cases,
-)
+from bayplan.sim.bench.cases import own_cases, read_cases
 from bayplan.sim.bench.end_to_end import write_manifests
+from bayplan.sim.bench.measurements import CommandRun, QuestionRun
+from bayplan.sim.bench.op_executor import execute
+from bayplan.sim.bench.workload import Request, make_workload
 
 HEAD = """\
 - name: mine

@@ -3,8 +3,11 @@
 import re
 from pathlib import Path
 
-from bayplan.sim.bench import PodRun, Request, execute, make_workload, read_cases
+from bayplan.sim.bench.cases import read_cases
+from bayplan.sim.bench.measurements import PodRun
+from bayplan.sim.bench.op_executor import execute
 from bayplan.sim.bench.ops import OPS
+from bayplan.sim.bench.workload import Request, make_workload
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")

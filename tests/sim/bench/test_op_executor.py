@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from bayplan.sim.bench import EventRun, PodRun, Request, Run, make_workload, read_cases
+from bayplan.sim.bench.cases import read_cases
 from bayplan.sim.bench.driver import Driver
+from bayplan.sim.bench.measurements import EventRun, PodRun, Run
 from bayplan.sim.bench.op_executor import WorkloadExecutor
+from bayplan.sim.bench.workload import Request, make_workload
 
 SMALL = """
 - opcode: createNodes

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from bayplan.errors import BayplanError
-from bayplan.sim.bench import PlanRun, Request, execute, make_workload, read_cases, read_suite
+from bayplan.sim.bench.cases import read_cases
+from bayplan.sim.bench.measurements import PlanRun
+from bayplan.sim.bench.op_executor import execute
 from bayplan.sim.bench.ops import PlanNodes
 from bayplan.sim.bench.plan_bench import run_plan
 from bayplan.sim.bench.plan_workloads import (
@@ -14,6 +16,8 @@ from bayplan.sim.bench.plan_workloads import (
     web_pools,
     web_workload,
 )
+from bayplan.sim.bench.runs import read_suite
+from bayplan.sim.bench.workload import Request, make_workload
 
 CASE = """\
 - name: mine

@@ -6,8 +6,10 @@ import signal
 import pytest
 
 from bayplan.errors import BayplanError, InputError
-from bayplan.sim.bench import PodRun, Request, run_request
 from bayplan.sim.bench.measurement import in_own_process
+from bayplan.sim.bench.measurements import PodRun
+from bayplan.sim.bench.runs import run_request
+from bayplan.sim.bench.workload import Request
 
 
 def test_a_run_has_its_own_process() -> None:

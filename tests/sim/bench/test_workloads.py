@@ -2,16 +2,10 @@
 
 import pytest
 
-from bayplan.sim.bench import (
-    Case,
-    EventRun,
-    PodRun,
-    Request,
-    Run,
-    execute,
-    make_workload,
-    own_cases,
-)
+from bayplan.sim.bench.cases import Case, own_cases
+from bayplan.sim.bench.measurements import EventRun, PodRun, Run
+from bayplan.sim.bench.op_executor import execute
+from bayplan.sim.bench.workload import Request, make_workload
 
 COMMANDS = ("simulate", "deployments", "plan-web", "plan-openb")
 """They run a command: see test_end_to_end.py and test_plans.py."""

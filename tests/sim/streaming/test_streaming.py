@@ -19,7 +19,6 @@ from bayplan.sim import Simulation
 from bayplan.sim.streaming import PodRow, StreamedSimulation, StreamReport, read_lines, write_rows
 from bayplan.sim.streaming.running_use import BUCKETS, SampledSeries
 from bayplan.sim.streaming.stream_report import QuantileSketch
-from bayplan.sim.traces import write_lines
 from bayplan.sim.traces.trace_manifests import (
     HOSTNAME,
     Manifest,
@@ -27,6 +26,7 @@ from bayplan.sim.traces.trace_manifests import (
     make_node,
     make_pod,
     times,
+    write_lines,
 )
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from bayplan.errors import InputError
-from bayplan.sim.traces import TRACE_FORMATS, AzureVms, TraceWindow, parse_shape
+from bayplan.sim.traces import AzureVms, TraceWindow, parse_shape
+from bayplan.sim.traces.open_trace import TRACE_FORMATS
 from tests.sim.traces.published import (
     ALIBABA_2018,
     CREATED_AT,
