@@ -17,6 +17,7 @@ import msgspec
 
 _STEP = re.compile(r"\.?(?:(?P<name>[^.\[\]{}\"]+)|\[\"(?P<quoted>[^\"]+)\"\]|(?P<each>\[\]|\{\}))")
 _COUNT = re.compile(r"(?P<path>.+?)(?:\s*-\s*(?P<less>\d+))?")
+Factor = int | str | list[str]
 Found = tuple[tuple[str, ...], Any]
 """The items that a path went through, and the value there."""
 
@@ -26,8 +27,11 @@ class PodSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     template: str | list[str] = ""
     """Path of the template; of several, the first that is there."""
-    count: int | str | list[int | str] = 1
-    """A number, or the path of one, less a number at its end (`spec.size - 1`); several are multiplied."""
+    count: int | str | list[Factor] = 1
+    """A number, or the path of one, less a number at its end (`spec.size - 1`); several are multiplied.
+
+    A list of paths among them is the number at the first one, and at most those at the others that are there.
+    """
     default: int = 1
     """Value of a count that is not there."""
     fields: str = ""
@@ -73,7 +77,7 @@ def _training(kind: str, field: str) -> WorkloadKind:
 
 def _ray(kind: str, cluster: str, **more: Any) -> WorkloadKind:
     path = f"{cluster}.workerGroupSpecs[]"
-    counts: list[int | str] = [f"{path}.replicas", f"{path}.numOfHosts"]
+    counts: list[Factor] = [f"{path}.replicas", f"{path}.numOfHosts"]
     head = PodSet(f"{cluster}.headGroupSpec.template")
     return WorkloadKind(kind, "ray.io", [head, PodSet(f"{path}.template", counts)], **more)
 
@@ -108,7 +112,10 @@ BUILT_IN = (
                 "spec.replicatedJobs[].template.spec.template",
                 [
                     "spec.replicatedJobs[].replicas",
-                    "spec.replicatedJobs[].template.spec.parallelism",
+                    [
+                        "spec.replicatedJobs[].template.spec.parallelism",
+                        "spec.replicatedJobs[].template.spec.completions",
+                    ],
                 ],
             )
         ],
@@ -208,7 +215,7 @@ def path_fault(path: str) -> str:
     return "" if "".join(step[0] for step in _STEP.finditer(path)) == path and path else "a path"
 
 
-def count_paths(count: int | str | list[int | str]) -> list[int | str]:
+def count_paths(count: int | str | list[Factor]) -> list[Factor]:
     """The factors of a count."""
     return count if isinstance(count, list) else [count]
 
@@ -234,11 +241,16 @@ def _walk(value: Any, steps: Sequence[re.Match[str]], keys: tuple[str, ...]) -> 
         yield from _walk(value.get(step["name"] or step["quoted"]), rest, keys)
 
 
-def count_at(tree: Any, factors: Sequence[int | str], keys: tuple[str, ...], default: int) -> int:
+def count_at(tree: Any, factors: Sequence[Factor], keys: tuple[str, ...], default: int) -> int:
     """The product of the counts for the template behind `keys`; ValueError if one is no number."""
     product = 1
     for factor in factors:
-        product *= factor if isinstance(factor, int) else _number(tree, factor, keys, default)
+        if isinstance(factor, int):
+            product *= factor
+            continue
+        first, *limits = [factor] if isinstance(factor, str) else factor
+        number = _number(tree, first, keys, default)
+        product *= min([number, *(_number(tree, limit, keys, number) for limit in limits)])
     return max(product, 0)
 
 

@@ -76,6 +76,9 @@ def _check_pods(pods: PodSet, where: str) -> None:
     for factor in count_paths(pods.count):
         if isinstance(factor, str):
             _check_path(factor.rpartition(" - ")[0] or factor, f"{where}.count")
+        elif isinstance(factor, list):
+            for path in factor or [""]:
+                _check_path(path, f"{where}.count")
         elif factor < 0:
             raise InputError(f"{where}.count: expected zero or more; got {factor}")
 

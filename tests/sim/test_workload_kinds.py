@@ -74,9 +74,20 @@ def workers(count: int) -> dict[str, Any]:
                         "template": {"spec": {"parallelism": 3, "template": TEMPLATE}},
                     },
                     {"name": "b", "template": {"spec": {"template": TEMPLATE}}},
+                    {
+                        "name": "c",
+                        "replicas": 2,
+                        "template": {
+                            "spec": {"parallelism": 8, "completions": 3, "template": TEMPLATE}
+                        },
+                    },
+                    {
+                        "name": "d",
+                        "template": {"spec": {"completions": 5, "template": TEMPLATE}},
+                    },
                 ]
             },
-            7,
+            14,
         ),
         (
             "batch.volcano.sh/v1alpha1",
