@@ -8,19 +8,22 @@ label without such an object, in the label `.../min-available`. Off unless a pro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
+import msgspec
 import numpy as np
 
 from ..api.custom import CustomObject
 from ..api.pod import Pod
 from ..api.pod_groups import labelled_group_of, min_available
 from ..api.resources import is_scalar
+from ..errors import InputError
 from ..framework import (
     SUCCESS,
     CustomResource,
     CycleState,
     EventWithHint,
+    Handle,
     Hint,
     PermitPlugin,
     PostFilterPlugin,
@@ -29,6 +32,7 @@ from ..framework import (
     PreFilterPlugin,
     ReservePlugin,
     Status,
+    typed_args,
     unresolvable,
     unschedulable,
     wait,
@@ -43,6 +47,42 @@ GroupKey = tuple[str, str, str]
 POD_GROUPS = CustomResource("podgroups.v1alpha1.scheduling.x-k8s.io", "PodGroup")
 REMEMBER_S = 5 * 60
 """A group that did not fit is tried again after this long, even if nothing seems to have changed."""
+
+
+class CoschedulingArgs(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
+    """The arguments of scheduler-plugins, and the name that this plugin gave the first of them."""
+
+    api_version: str = ""
+    kind: str = "CoschedulingArgs"
+    permit_waiting_time_seconds: float | None = None
+    permit_timeout_s: float | None = msgspec.field(default=None, name="permit_timeout_s")
+    pod_group_backoff_seconds: int = 0
+    pod_group_reject_percentage: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("podGroupBackoffSeconds", self.pod_group_backoff_seconds),
+            ("podGroupRejectPercentage", self.pod_group_reject_percentage),
+        ):
+            if value:
+                problem = (
+                    "expected none, as a group that did not fit waits until the cluster has changed"
+                )
+                raise InputError(f"args: {name}: {problem}; got {value}")
+        if self.kind != "CoschedulingArgs":
+            raise InputError(f'args: kind: expected CoschedulingArgs; got "{self.kind}"')
+        if None not in (self.permit_waiting_time_seconds, self.permit_timeout_s):
+            both = "permitWaitingTimeSeconds or permit_timeout_s"
+            raise InputError(f"args: expected {both}; got both")
+        if self.timeout_s < 0:
+            problem = f"expected zero or more; got {self.timeout_s:g}"
+            raise InputError(f"args: permitWaitingTimeSeconds: {problem}")
+
+    @property
+    def timeout_s(self) -> float:
+        """Seconds that a member waits for the others, unless its group has a time of its own."""
+        given = (self.permit_waiting_time_seconds, self.permit_timeout_s)
+        return next((each for each in given if each is not None), 60)
 
 
 class Coscheduling(
@@ -68,6 +108,12 @@ class Coscheduling(
         self._denied: dict[str, Pod] = {}
         """Members of other groups whose turn it was not, by uid."""
         self._did_not_fit: dict[GroupKey, GroupSituation] = {}
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        plugin = cls(typed_args(CoschedulingArgs, args).timeout_s)
+        plugin.handle = handle
+        return plugin
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         change = ActionType.UpdatePodLabel | ActionType.UpdatePodScaleDown

@@ -221,11 +221,11 @@ def test_pods_that_come_later_join_a_gang_that_runs() -> None:
 # Members that wait
 
 
-def stuck(timeout_s: int = 60) -> Gangs:
+def stuck(timeout_s: int = 60, name: str = "permit_timeout_s") -> Gangs:
     """`g` has two of three members waiting; the third is gated."""
     config: dict[str, Any] = {**COSCHEDULING}
     if timeout_s != 60:
-        args = {"name": "Coscheduling", "args": {"permit_timeout_s": timeout_s}}
+        args = {"name": "Coscheduling", "args": {name: timeout_s}}
         config["pluginConfig"] = [args]
     gangs = Gangs(*nodes(1), profile=config)
     gangs.add(*gang("g", 2, needed=3), member("g", 2, 3, gates=["later"]))
@@ -234,9 +234,12 @@ def stuck(timeout_s: int = 60) -> Gangs:
     return gangs
 
 
-@pytest.mark.parametrize("timeout_s", [60, 7])
-def test_members_that_time_out_release_their_resources(timeout_s: int) -> None:
-    gangs = stuck(timeout_s)
+@pytest.mark.parametrize(
+    ("timeout_s", "name"),
+    [(60, ""), (7, "permit_timeout_s"), (7, "permitWaitingTimeSeconds")],
+)
+def test_members_that_time_out_release_their_resources(timeout_s: int, name: str) -> None:
+    gangs = stuck(timeout_s, name)
     gangs.add(*gang("other", 10))
     gangs.run()
     assert gangs.part_of("other-0") == "unschedulable", "it is not its turn"

@@ -1,13 +1,15 @@
 """Coscheduling: its status at each point, and the events that bring refused pods back."""
 
+import re
 from typing import Any
 
 import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.api.pod_groups import CUSTOM_LABEL, MIN_AVAILABLE_LABEL, NAME_LABEL
-from bayplan.framework import Code, Hint
-from bayplan.plugins.coscheduling import POD_GROUPS, Coscheduling
+from bayplan.errors import InputError
+from bayplan.framework import Code, Hint, typed_args
+from bayplan.plugins.coscheduling import POD_GROUPS, Coscheduling, CoschedulingArgs
 from bayplan.scheduler import gated_attempts
 from bayplan.testing.builders import make_custom, make_node, make_pod
 from tests.rig.scenarios import Scenario
@@ -267,6 +269,40 @@ def test_a_pod_group_that_did_not_fit_is_tried_again_when_it_needs_less() -> Non
     scenario.settle()
 
     assert sum(bound(scenario, "p0", "p1", "p2")) == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        pytest.param(
+            {"podGroupBackoffSeconds": 5},
+            "args: podGroupBackoffSeconds: expected none, as a group that did not fit waits until "
+            "the cluster has changed; got 5",
+            id="no backoff",
+        ),
+        pytest.param({"podGroupRejectPercentage": 10}, "podGroupRejectPercentage: ", id="no share"),
+        pytest.param({"permitWaitingTimeSeconds": -1}, "expected zero or more; got -1", id="less"),
+        pytest.param({"permitWaitingTimeSeconds": 1, "permit_timeout_s": 1}, "both", id="both"),
+        pytest.param({"kind": "OtherArgs"}, 'kind: expected CoschedulingArgs; got "', id="kind"),
+        pytest.param({"permitWaitSeconds": 1}, "unknown field `permitWaitSeconds`", id="unknown"),
+        pytest.param(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "CoschedulingArgs",
+                "permitWaitingTimeSeconds": 10,
+                "podGroupBackoffSeconds": 0,
+            },
+            "",
+            id="those of scheduler-plugins",
+        ),
+    ],
+)
+def test_arguments(args: dict[str, Any], problem: str) -> None:
+    if not problem:
+        assert typed_args(CoschedulingArgs, args).timeout_s == 10
+        return
+    with pytest.raises(InputError, match=re.escape(problem)):
+        typed_args(CoschedulingArgs, args)
 
 
 @pytest.mark.parametrize(
