@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 from ..api.pod import Pod
 from ..config.gates import parse_feature_gates
 from ..config.load import parse_reading
-from ..config.releases import choose_release, release_warning
+from ..config.releases import release_warning
 from ..config.types import SchedulerConfiguration
 from ..errors import ConfigError
 from ..releases.feature_gates import FeatureGates
+from ..releases.release import parse_release
 from ..scheduler import plugin_faults
 from ..sim.settings import Settings
 from .cluster_facts import ClusterFacts, Finding, FoundConfiguration
@@ -38,6 +39,8 @@ SIMULATED = {
 configuration, permissions, admission = (
     partial(Finding, subject=subject) for subject in ("configuration", "permissions", "admission")
 )
+KUBELET_SKEW = 3
+"""Minor releases by which a kubelet may be older than its API server."""
 REACH_S = 1.0
 PORTS = {"http": 80, "https": 443}
 
@@ -45,7 +48,8 @@ PORTS = {"http": 80, "https": 443}
 def find_all(facts: ClusterFacts, settings: Settings, has_config: bool) -> list[Finding]:
     """All findings; those that may make answers differ come first."""
     found = [
-        *_version(facts),
+        *_version(facts, settings),
+        *_kubelets(facts, settings),
         *_permissions(facts),
         *configuration_findings(facts, settings, has_config),
         *object_findings(facts.objects, settings),
@@ -68,23 +72,43 @@ def short_note(objects: Sequence[object], settings: Settings) -> str:
     return f"answers may differ: {'; '.join(found)}. See: bayplan doctor" if found else ""
 
 
-def _version(facts: ClusterFacts) -> Iterator[Finding]:
+def _version(facts: ClusterFacts, settings: Settings) -> Iterator[Finding]:
+    rules = f"the rules of {settings.release.patch} are used"
     if not facts.version:
         yield Finding(
             subject="version",
             text="the version of Kubernetes is not known",
-            means=f"the rules of {choose_release('').patch} are used",
-            command="--kubernetes-version 1.35",
+            means=rules,
+            command=f"--kubernetes-version {_newest(facts.kubelets) or '1.35'}",
             differs=True,
         )
         return
-    release, warning = choose_release(facts.version), release_warning(facts.version)
+    warning = release_warning(facts.version)
     yield Finding(
         subject="version",
-        text=f"Kubernetes {facts.version}: the rules of {release.patch} are used",
+        text=f"Kubernetes {facts.version}: {rules}",
         means=warning,
         differs=bool(warning),
     )
+
+
+def _kubelets(facts: ClusterFacts, settings: Settings) -> Iterator[Finding]:
+    """Kubelets that an API server of the release does not support: newer ones, and those of long ago."""
+    _, minor = parse_release(settings.release.version)
+    known = (f"1.{minor - i}" for i in range(KUBELET_SKEW + 1))
+    others = facts.kubelets - Counter({each: facts.kubelets[each] for each in known})
+    if others:
+        yield Finding(
+            subject="version",
+            text=f"kubelets that Kubernetes {settings.release.version} does not support: {_counted(others, 'node')}",
+            means="the cluster is of another release, or these nodes are stand-ins",
+            command=f"--kubernetes-version {_newest(facts.kubelets)}",
+            differs=True,
+        )
+
+
+def _newest(kubelets: Counter[str]) -> str:
+    return max(kubelets, key=parse_release, default="")
 
 
 def _permissions(facts: ClusterFacts) -> Iterator[Finding]:
@@ -168,9 +192,9 @@ def _admission(facts: ClusterFacts) -> Iterator[Finding]:
         )
 
 
-def _counted(counts: dict[str, int] | Counter[str]) -> str:
+def _counted(counts: dict[str, int] | Counter[str], noun: str = "pod") -> str:
     ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-    return ", ".join(f"{name} ({n:,} {'pod' if n == 1 else 'pods'})" for name, n in ordered)
+    return ", ".join(f"{name} ({n:,} {noun if n == 1 else f'{noun}s'})" for name, n in ordered)
 
 
 # The scheduler's configuration and its flags

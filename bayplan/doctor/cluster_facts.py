@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+
+from ..api.wire.sourced import SourcedNode
+from ..api.workload_kinds import find_values
+
+KUBELET_VERSION = "status.nodeInfo.kubeletVersion"
+_RELEASE = re.compile(r"v?(\d+\.\d+)")
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +64,8 @@ class ClusterFacts(msgspec.Struct, kw_only=True):
     objects: list[Any]
     version: str = ""
     is_live: bool = False
+    kubelets: Counter[str] = msgspec.field(default_factory=Counter)
+    """Number of nodes by the release of their kubelet: `1.36`."""
     commands: list[SchedulerCommand] = msgspec.field(default_factory=list)
     configurations: list[FoundConfiguration] = msgspec.field(default_factory=list)
     webhooks: list[PodWebhook] = msgspec.field(default_factory=list)
@@ -62,3 +73,10 @@ class ClusterFacts(msgspec.Struct, kw_only=True):
     """`pods`, `replicasets.apps`: kinds that may not be listed and that answers are made of."""
     unreadable_places: list[str] = msgspec.field(default_factory=list)
     """Places that only the doctor reads: config maps, webhooks."""
+
+
+def count_kubelets(objects: Iterable[object]) -> Counter[str]:
+    """Nodes by the release of their kubelet; those that were read without their source, or name none, do not count."""
+    nodes = [msgspec.json.decode(obj.source) for obj in objects if isinstance(obj, SourcedNode)]
+    texts = [value for tree in nodes for _, value in find_values(tree, KUBELET_VERSION)]
+    return Counter(match[1] for match in map(_RELEASE.match, map(str, texts)) if match)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,12 @@ def test_a_plain_cluster_has_no_finding_that_differs() -> None:
     ("facts", "subject", "words"),
     [
         pytest.param({"version": ""}, "version", "is not known", id="no version"),
+        pytest.param(
+            {"kubelets": Counter({"1.37": 2, "1.36": 5, "1.33": 1, "1.32": 1})},
+            "version",
+            "kubelets that Kubernetes 1.36 does not support: 1.37 (2 nodes), 1.32 (1 node)",
+            id="kubelets",
+        ),
         pytest.param({"version": "v1.52.0"}, "version", "v1.52.0", id="a later version"),
         pytest.param(
             {"configurations": [configuration(CONFIGURATION)]},
@@ -233,3 +240,36 @@ def test_a_snapshot_is_looked_at(tmp_path: Path) -> None:
 
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("nothing found that makes answers differ\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [
+        pytest.param(
+            [],
+            [
+                "! version: the version of Kubernetes is not known",
+                "    try: --kubernetes-version 1.31",
+                "! version: kubelets that Kubernetes 1.36 does not support: 1.31 (1 node)",
+            ],
+            id="an unknown version",
+        ),
+        pytest.param(
+            ["--kubernetes-version", "1.34"],
+            ["- version: Kubernetes 1.34: the rules of v1.34.11 are used"],
+            id="a version that is given",
+        ),
+    ],
+)
+def test_kubelets_of_files_are_compared_with_the_release(
+    tmp_path: Path, options: list[str], lines: list[str]
+) -> None:
+    node = node_tree("a")
+    node["status"] = {**node.get("status", {}), "nodeInfo": {"kubeletVersion": "v1.31.2-eks-1"}}
+    file = tmp_path / "node.json"
+    file.write_text(json.dumps(node))
+
+    result = runner.invoke(app, ["doctor", "-f", str(file), *options])
+
+    assert set(lines) <= set(result.stdout.splitlines()), result.stdout
+    assert ("does not support" in result.stdout) == (not options)

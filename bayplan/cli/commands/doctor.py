@@ -56,17 +56,20 @@ def doctor(
     """
     import msgspec
 
+    from ...api.wire.sourced import keeping_sources
     from ...config.releases import recorded_version
     from ...doctor.checks import find_all
-    from ...doctor.cluster_facts import ClusterFacts
+    from ...doctor.cluster_facts import ClusterFacts, count_kubelets
     from ..render.explanation import render_findings
 
-    with reading_files(filename, recursive=recursive) as paths:
+    with keeping_sources(), reading_files(filename, recursive=recursive) as paths:
         if paths:
             objects = list(read_files(paths, strict=False).objects)
-            facts = ClusterFacts(objects=objects, version=recorded_version(objects))
+            given = kubernetes_version or recorded_version(objects)
+            facts = ClusterFacts(objects=objects, version=given)
         else:
             facts = _read_live(kubeconfig, context)
+    facts.kubelets = count_kubelets(facts.objects)
     version = kubernetes_version or facts.version
     settings = read_settings(config, None, feature_gates, plugins, None, version)
     findings = find_all(facts, settings, config is not None)
