@@ -169,7 +169,8 @@ class Engine:
         """
         table, calls, view, marks = self._table, ready.calls, ready.view, ready.marks
         rules, reserved = ready.rules, ready.reserved
-        if ready.is_plain and view.includes_raws and within is None and not reserved:
+        beside = reserved if reserved and _reads_pods(view.plan, calls.state) else None
+        if ready.is_plain and view.includes_raws and within is None and beside is None:
             return view.peaks, False  # all feasible rows are one group, without points
         if rules is not None:
             groups = None
@@ -185,8 +186,8 @@ class Engine:
         live, values = LivePlugins.of(view, marks, calls.state), view.values
         if within is not None:
             values = restricted(values, within)
-        if reserved and _reads_pods(view.plan, calls.state):
-            values = self._beside_nominated(calls, values, reserved)
+        if beside is not None:
+            values = self._beside_nominated(calls, values, beside)
         values = narrow(calls, view, values, live)
         groups = find_groups(view, values, live, table, self._trackers)
         if groups is not None:

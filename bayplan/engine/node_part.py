@@ -37,10 +37,10 @@ class NodePart:
 
     def refresh(self, calls: PodCalls) -> None:
         """Bring it up to date."""
-        log, size = calls.table.node_changes, len(calls.table)
+        log = calls.table.node_changes
         if self._nodes == log.version:
             return
-        rows = log.since(self._nodes)
+        rows, size = log.since(self._nodes), len(calls.table)
         are_few = rows is not None and 4 * len(rows) <= size
         changed = np.array(rows, np.int64) if are_few else np.arange(size, dtype=np.int64)
         self._nodes = -1  # if a plugin raises, everything stays stale

@@ -8,7 +8,6 @@ to it. The same holds for scores that are normalised over the feasible nodes: ro
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from .class_plan import Scorer
 from .class_view import ClassView
 from .marks import GroupRules, Marks
 
+INT64 = np.dtype(np.int64)
 Trackers = BudgetedCache[Hashable, Any]
 """Groups that follow changed rows, by view and columns."""
 
@@ -100,11 +100,13 @@ def track_groups(
     tracker = trackers.get(key)
     if tracker is not None and tracker.values is view.values:
         changed = log.rows_since(tracker.version)
-        with suppress(OverflowError):  # a mark or a value is out of bounds: start again
+        try:
             if changed is not None:
                 tracker.update(arrays, changed)
                 tracker.version = log.version
                 return tracker
+        except OverflowError:
+            pass  # a mark or a value is out of bounds: start again
     tracker = make_tracker(view.values, arrays)
     if tracker is not None:
         tracker.version = log.version
@@ -114,7 +116,7 @@ def track_groups(
 
 def _arrays(view: ClassView, columns: Sequence[RowValues]) -> list[Ints]:
     """Columns that distinguish rows, int64 each: the columns, and the raw scores of node objects."""
-    arrays = [column.view.astype(np.int64, copy=False) for column in columns]
+    arrays = [np.asarray(column.view, INT64) for column in columns]
     if view.part.raw_ids is not None:
         arrays.append(view.part.raw_ids)
     return arrays
