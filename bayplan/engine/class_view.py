@@ -47,10 +47,10 @@ class ClassView:
         self.part = part
         self._has_row_plugins = bool(plan.filters.on_row or plan.scores.on_row)
         self.values: Ints = NO_ROWS
-        self.peaks: Peaks = make_peaks(NO_ROWS)
+        self.peaks: Peaks
         self.raws = {scorer.plugin: NO_ROWS for scorer in plan.scores.on_row if scorer.is_raw}
         self._judge: RowJudge
-        """Made with the first rows."""
+        """Made with the first rows, as the peaks are."""
         self.includes_raws = True
         """Whether the values include all scores of node objects, normalised over the feasible rows."""
         self.present = -1
