@@ -1,14 +1,3 @@
-cdef inline void bounds(const int64_t* column, Py_ssize_t size, int64_t* ends) noexcept nogil:
-    """The lowest and the highest value of a column."""
-    cdef int64_t low = column[0], high = column[0]
-    cdef Py_ssize_t row
-    for row in range(size):
-        low = column[row] if column[row] < low else low
-        high = column[row] if column[row] > high else high
-    ends[0] = low
-    ends[1] = high
-
-
 @cython.final
 cdef class GroupTracker:
     """Groups of rows by their marks, and the highest value of each group, followed as rows change.
@@ -36,19 +25,17 @@ cdef class GroupTracker:
     def __init__(self, values, marks):
         """Raises OverflowError when the marks are too many or too far apart, or a value has more than 32 bits."""
         cdef Py_ssize_t size = len(values), slots = 1
-        cdef const int64_t[::1] column
-        cdef int64_t ends[2]
+        cdef int64_t span
         cdef int i
         self.count = <int>len(marks)
         if self.count > MOST_MARKS or size == 0:
             raise OverflowError
         for i in range(self.count):
-            column = marks[i]
-            bounds(&column[0], size, ends)
-            if ends[1] - ends[0] >= MOST_SLOTS or ends[1] - ends[0] < 0:
+            self.lowest[i] = marks[i].min()
+            span = int(marks[i].max()) - self.lowest[i]
+            if span >= MOST_SLOTS:
                 raise OverflowError
-            self.lowest[i] = ends[0]
-            self.widths[i] = ends[1] - ends[0] + 3  # counts grow
+            self.widths[i] = span + 3  # counts grow
             slots *= self.widths[i]
             if slots > MOST_SLOTS:
                 raise OverflowError
@@ -103,8 +90,11 @@ cdef class GroupTracker:
             self.ties_of[old] -= 1  # without ties, `best_of` is a bound that no row reaches
         self.value_of[row] = <int32_t>value
         self.numbers[row] = <int32_t>new
-        if new >= 0:
-            self.count_value(new, value)
+        if new >= 0 and value > self.best_of[new]:
+            self.best_of[new] = value
+            self.ties_of[new] = 1
+        elif new >= 0 and value == self.best_of[new]:
+            self.ties_of[new] += 1
         if new == old:
             return
         if new >= 0:
@@ -117,21 +107,8 @@ cdef class GroupTracker:
                 self.best_of[old] = self.sample_of[old] = -1
                 self.ties_of[old] = 0
             elif self.sample_of[old] == row:
-                self.sample_of[old] = self.find(old, row)
-
-    cdef inline void count_value(self, int64_t group, int64_t value) noexcept:
-        if value > self.best_of[group]:
-            self.best_of[group] = value
-            self.ties_of[group] = 1
-        elif value == self.best_of[group]:
-            self.ties_of[group] += 1
-
-    cdef Py_ssize_t find(self, int64_t group, Py_ssize_t after) noexcept:
-        """The first row of a group, which is not before `after`."""
-        cdef Py_ssize_t row = after
-        while self.numbers[row] != group:
-            row += 1
-        return row
+                while self.numbers[self.sample_of[old]] != old:
+                    self.sample_of[old] += 1
 
     @property
     def cells(self):
@@ -158,11 +135,8 @@ cdef class GroupTracker:
 
     def totals(self):
         """int64 per row: its total; negative where the pod cannot go."""
-        cdef Py_ssize_t row
-        cdef int64_t[::1] totals = np.empty(self.numbers.shape[0], dtype=np.int64)
-        for row in range(self.numbers.shape[0]):
-            totals[row] = max(self.total(row), -1)
-        return np.asarray(totals)
+        totals = np.maximum(self.values + self.points[self.ids], -1)
+        return np.where(self.ids >= 0, totals, -1)
 
     def best(self):
         """The fields of `Best`, of values and points."""
@@ -177,7 +151,7 @@ cdef class GroupTracker:
                 row = self.sample_of[group] if self.sample_of[group] < row else row
         if feasible == 0:
             return -1, 0, 0, -1
-        while self.total(row) != best:
+        while self.total_at(row) != best:
             row += 1
         return best, ties, feasible, row
 
@@ -216,21 +190,17 @@ cdef class GroupTracker:
                 best = self.best_of[group] + self.points_of[group]
         return best
 
-    cdef inline int64_t total(self, Py_ssize_t row) noexcept:
+    cpdef int64_t total_at(self, Py_ssize_t row) noexcept:
         """Value and points of a row; negative where the pod cannot go."""
         if self.numbers[row] < 0:
             return -1
         return self.value_of[row] + self.points_of[self.numbers[row]]
 
-    def total_at(self, Py_ssize_t row):
-        """The total of one row."""
-        return self.total(row)
-
     def nth_best(self, Py_ssize_t n):
         """The n-th row, from 0, that has the highest total; there are more than n."""
         cdef int64_t best = self.highest()
         cdef Py_ssize_t row = 0
-        while self.total(row) != best or n > 0:
-            n -= self.total(row) == best
+        while self.total_at(row) != best or n > 0:
+            n -= self.total_at(row) == best
             row += 1
         return row

@@ -15,7 +15,6 @@ cdef class Peaks:
     cdef int64_t* feasible_of
     cdef int64_t* groups_of
     cdef const int64_t[::1] groups
-    cdef bint is_grouped
 
     def __init__(self, totals, groups=None):
         self.array = self.values = totals
@@ -27,9 +26,7 @@ cdef class Peaks:
         self.ties_of = self.best_of + self.blocks
         self.feasible_of = self.ties_of + self.blocks
         self.groups_of = self.feasible_of + self.blocks
-        self.is_grouped = groups is not None
-        if self.is_grouped:
-            self.groups = groups
+        self.groups = groups
 
     def update(self, rows):
         """Take over the totals that changed at `rows`, or everywhere."""
@@ -81,7 +78,7 @@ cdef class Peaks:
         if best >= 0:
             for row in range(start, end):
                 ties += values[row] == best
-            if self.is_grouped:
+            if self.groups is not None:
                 for row in range(start, end):
                     if values[row] >= 0:
                         groups |= (<int64_t>1) << self.groups[row]
