@@ -77,6 +77,8 @@ class Comparison(ShownAnswer):
     """Requests of a typical pod of the workload; used to measure fragmentation."""
     changes: list[ReleaseChanges] = field(default_factory=list)
     """For schedulers of different releases: what the second and later change against the first, by seed."""
+    notices: list[str] = field(default_factory=list)
+    """Refused objects and remarks of the runs with the first seed, after the scheduler's name if not all have them."""
 
     @property
     def release(self) -> str:
@@ -217,6 +219,7 @@ class Comparison(ShownAnswer):
             "contenders": [self._contender_dict(each) for each in self.contenders],
             "differences": [each.to_dict() for each in self.differences()],
             "releaseChanges": [each.to_dict() for each in self.changes],
+            **({"remarks": list(self.notices)} if self.notices else {}),
         }
 
     def _contender_dict(self, contender: Contender) -> dict[str, Any]:
@@ -251,6 +254,7 @@ def compare(
     typical: dict[str, int] | None = None
     mix: RequestMix | None = None
     contenders, done = [], 0
+    names_of: dict[str, list[str]] = {}
     for name, settings in schedulers:
         make = (makers or {}).get(name, Settings.simulation)
         runs: list[Mapping[str, float]] = []
@@ -271,6 +275,8 @@ def compare(
                     for result in report.pods
                 }
                 totals, filters = report.totals, report.filters
+                for notice in report.notices:
+                    names_of.setdefault(notice, []).append(name)
             scaled = {} if report.scaling is None else report.scaling.measures()
             runs.append(measure_run(report, mix, typical) | scaled)
             done += 1
@@ -281,7 +287,11 @@ def compare(
         release = settings.release.patch
         contenders.append(Contender(name, metrics, placements, totals, filters, release))
     changes = [] if makers else _release_changes(objects, schedulers, numbers, place_of, until_s)
-    return Comparison(contenders, numbers, typical or {}, changes)
+    notices = [
+        text if len(names) == len(schedulers) else f"{', '.join(names)}: {text}"
+        for text, names in names_of.items()
+    ]
+    return Comparison(contenders, numbers, typical or {}, changes, notices)
 
 
 def _release_changes(

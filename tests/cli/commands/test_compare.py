@@ -149,3 +149,18 @@ def test_wrong_input_is_one_line_and_the_status_is_2(args: list[str], problem: s
     assert out == ""
     assert err.startswith(f"error: {problem}")
     assert err.count("\n") == 1
+
+
+def test_refused_pods_and_remarks_are_printed(tmp_path: Path) -> None:
+    quota = tmp_path / "quota.yaml"
+    quota.write_text(
+        'apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: shop}\nspec: {hard: {pods: "1"}}\n'
+    )
+
+    out, _ = compare("--config", PACK, "-f", str(quota))
+    document, _ = compare("--config", PACK, "-f", str(quota), "-o", "json")
+
+    refused = [line for line in out.splitlines() if line.startswith("refused: ")]
+    assert refused
+    assert all("exceeded quota: q" in line for line in refused)
+    assert json.loads(document)["remarks"] == refused
