@@ -6,14 +6,3 @@ fake kubelets) and `server.py`, which combines them. Imports: api, framework, cl
 the simulator. Never: a decision about placement; listening beyond the loopback without a token. Callers: `bayplan
 up`, and tests that need a cluster.
 """
-
-from .default_nodes import NodeModel, make_nodes
-from .server import ApiServer, make_credentials, make_kubeconfig
-
-__all__ = [
-    "ApiServer",
-    "NodeModel",
-    "make_credentials",
-    "make_kubeconfig",
-    "make_nodes",
-]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from bayplan.apiserver import make_kubeconfig
+from bayplan.apiserver.server import make_kubeconfig
 from bayplan.cli.kubectl import app, completions
 from bayplan.cli.options.cluster_options import CLUSTER_DEFAULTS, ClusterDefaults, with_namespace
 from tests.rig.api_server import ServerInThread, api_server

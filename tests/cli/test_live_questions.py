@@ -14,8 +14,8 @@ from typer.testing import CliRunner, Result
 
 import bayplan.apiserver.server
 from bayplan import Cluster, explain, simulate
-from bayplan.apiserver import make_kubeconfig
 from bayplan.apiserver.registry.status_errors import StatusError
+from bayplan.apiserver.server import make_kubeconfig
 from bayplan.apiserver.web.http_requests import WholeRequest
 from bayplan.apiserver.web.http_server import ServedConnection
 from bayplan.apiserver.web.request_handler import Answer, Api

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from bayplan.apiserver import make_kubeconfig
+from bayplan.apiserver.server import make_kubeconfig
 from bayplan.cli.main import app
 from bayplan.doctor.checks import find_all, short_note
 from bayplan.doctor.cluster_facts import (

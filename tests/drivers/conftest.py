@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bayplan.apiserver import make_kubeconfig
+from bayplan.apiserver.server import make_kubeconfig
 from bayplan.config.defaults import default_config
 from bayplan.drivers.kube_driver import DriverOptions, KubeDriver
 from bayplan.kube.connection import Connection

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import yaml
 
-from bayplan.apiserver import ApiServer, make_kubeconfig
 from bayplan.apiserver.registry.resource_table import BY_STORAGE
+from bayplan.apiserver.server import ApiServer, make_kubeconfig
 from tests.shadow.live_measurement import NAMESPACE, cpu_s, nodes, pods
 from tests.shadow.rate_measurement import load
 

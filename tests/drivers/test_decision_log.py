@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from bayplan.apiserver import make_kubeconfig
+from bayplan.apiserver.server import make_kubeconfig
 from bayplan.cli.main import app
 from bayplan.clock import ManualClock, SystemClock
 from bayplan.config.defaults import default_config

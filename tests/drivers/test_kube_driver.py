@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bayplan.apiserver import make_kubeconfig
+from bayplan.apiserver.server import make_kubeconfig
 from bayplan.config.defaults import default_config
 from bayplan.drivers.kube_driver import DriverOptions, KubeDriver
 from bayplan.errors import ApiError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bayplan.api.pod import Pod
-from bayplan.apiserver import ApiServer
+from bayplan.apiserver.server import ApiServer
 from bayplan.config.defaults import default_config
 from bayplan.drivers.loop_driver import LoopDriver
 from bayplan.framework import SUCCESS, CycleState, FilterPlugin, Plugin, Status

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bayplan.apiserver import make_kubeconfig
+from bayplan.apiserver.server import make_kubeconfig
 from bayplan.cluster.certificates import make_certificate
 from bayplan.errors import ApiError, ConflictError, InputError, NotFoundError
 from bayplan.kube import connection as module

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bayplan.apiserver import make_kubeconfig
+from bayplan.apiserver.server import make_kubeconfig
 from bayplan.clock import ManualClock
 from bayplan.errors import ApiError, ConflictError, NotFoundError
 from bayplan.kube.connection import Connection

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from bayplan.apiserver import ApiServer
+from bayplan.apiserver.server import ApiServer
 from bayplan.clock import ManualClock
 from tests.rig.trees import pod_tree
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.apiserver import make_kubeconfig
+from bayplan.apiserver.server import make_kubeconfig
 from tests.rig.api_server import ServerInThread, api_server
 
 

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from bayplan.apiserver import ApiServer
+from bayplan.apiserver.server import ApiServer
 from bayplan.apiserver.web import http_server
 from bayplan.apiserver.web.http_requests import MAX_BODY, MalformedRequestError, WholeRequest
 from bayplan.apiserver.web.http_server import (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.apiserver import ApiServer, make_credentials
+from bayplan.apiserver.server import ApiServer, make_credentials
 from bayplan.cli.commands.cluster_entries import ClusterEntry, claim, folder_of, write_entry
 from bayplan.cli.commands.detached_server import DetachedServer
 from bayplan.cli.commands.up import write_kubeconfig

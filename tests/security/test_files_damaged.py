@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bayplan.apiserver import ApiServer, make_credentials
+from bayplan.apiserver.server import ApiServer, make_credentials
 from bayplan.errors import InputError
 from bayplan.planning.pool_files import read_pools
 from bayplan.sim import read_manifests

@@ -4,7 +4,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from bayplan.apiserver import ApiServer
+from bayplan.apiserver.server import ApiServer
 from bayplan.apiserver.web.http_server import ServedConnection
 from tests.rig.api_server import ServerInThread
 

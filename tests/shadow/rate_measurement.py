@@ -22,8 +22,8 @@ from typing import Any
 import yaml
 
 from bayplan.api.wire.decode import decode_object
-from bayplan.apiserver import ApiServer, make_kubeconfig
 from bayplan.apiserver.registry.resource_table import BY_STORAGE
+from bayplan.apiserver.server import ApiServer, make_kubeconfig
 from bayplan.cli.main import app
 from bayplan.scheduler import RandomTies
 from bayplan.scheduler.assessment import choose

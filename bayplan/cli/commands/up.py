@@ -56,7 +56,7 @@ from .detached_server import DetachedServer, fork_server
 from .run_server import need_web_server, page_source
 
 if TYPE_CHECKING:
-    from ...apiserver import ApiServer
+    from ...apiserver.server import ApiServer
     from ...scheduler import Scheduler
     from ...sim.settings import Settings
     from ...web.live import PageServer, ReadUse
@@ -233,7 +233,7 @@ def serve(
     options: UpOptions, entry: ClusterEntry | None, detached: DetachedServer | None = None
 ) -> None:
     """Serve until a signal."""
-    from ...apiserver import NodeModel
+    from ...apiserver.default_nodes import NodeModel
     from .up_manifests import add_nodes, load, read_manifests, read_shape
 
     version = options.kubernetes_version
@@ -307,7 +307,7 @@ def make_server(
     options: UpOptions, folder: Path | None, gates: Mapping[str, bool], manifests: UpManifests
 ) -> ApiServer:
     """The API server that the options describe; raises InputError when they contradict each other."""
-    from ...apiserver import ApiServer, make_credentials
+    from ...apiserver.server import ApiServer, make_credentials
     from ...clock import FastClock, SystemClock
 
     life: dict[str, Any] = {
@@ -373,7 +373,7 @@ def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler |
 
 def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path) -> Path:
     """Write the kubeconfig, for its owner only, and return where it is."""
-    from ...apiserver import make_kubeconfig
+    from ...apiserver.server import make_kubeconfig
     from ...yaml_tree import format_tree
 
     if path is None:
@@ -392,7 +392,7 @@ def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path) -> Path
 
 def is_ours(path: Path) -> bool:
     """Whether the file may be overwritten: it does not exist, or `bayplan up` wrote it."""
-    from ...apiserver import make_kubeconfig
+    from ...apiserver.server import make_kubeconfig
     from ...yaml_tree import YamlError, iter_trees
 
     try:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...api.pod_stages import StageRule
 from ...api.resources import CPU, MEMORY
 from ...api.text.quantity import format_quantity
-from ...apiserver import NodeModel
-from ...apiserver.default_nodes import RESOURCES, ZONES
+from ...apiserver.default_nodes import RESOURCES, ZONES, NodeModel
 from ...config.problems import Problems
 from ...errors import InputError
 from ...manifests.stage_documents import check_annotations, is_stages, read_stages
@@ -21,7 +20,7 @@ from ..render.consoles import print_notes
 from .example import find_example
 
 if TYPE_CHECKING:
-    from ...apiserver import ApiServer
+    from ...apiserver.server import ApiServer
     from ...manifests.sources import Source
 
 Tree = dict[str, Any]
@@ -66,7 +65,7 @@ def load(server: ApiServer, manifests: UpManifests) -> None:
 
 def add_nodes(server: ApiServer, count: int, shape: NodeModel) -> None:
     """Put so many nodes into the cluster, unless they are there."""
-    from ...apiserver import make_nodes
+    from ...apiserver.default_nodes import make_nodes
 
     for node in make_nodes(count, server.registry.now(), shape):
         server.load(node)

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.api.pod_groups import PodGroup, PodGroupCondition, PodGroupStatus
-from bayplan.apiserver import ApiServer
+from bayplan.apiserver.server import ApiServer
 from bayplan.errors import ApiError, InputError, NotFoundError
 from tests.rig.api_server import PODS, ServerInThread, api_server
 from tests.rig.trees import pod_tree

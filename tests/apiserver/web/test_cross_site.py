@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.apiserver import make_credentials
+from bayplan.apiserver.server import make_credentials
 from bayplan.apiserver.web import watches
 from bayplan.apiserver.web.http_requests import MAX_BODY
 from bayplan.errors import InputError

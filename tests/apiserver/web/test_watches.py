@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.apiserver import ApiServer
+from bayplan.apiserver.server import ApiServer
 from bayplan.apiserver.store import store as store_module
 from tests.rig.api_server import ServerInThread, api_server, config_map_tree
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.apiserver import make_nodes
+from bayplan.apiserver.default_nodes import make_nodes
 from bayplan.cli.commands.up_manifests import read_shape
 from bayplan.errors import InputError
 

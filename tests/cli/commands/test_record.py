@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bayplan.api.wire.placement_fields import KEPT_ANNOTATIONS
-from bayplan.apiserver import make_kubeconfig
+from bayplan.apiserver.server import make_kubeconfig
 from bayplan.cli.commands.record import Recorder
 from bayplan.cli.main import app
 from bayplan.clock import SystemClock

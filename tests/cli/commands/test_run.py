@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from bayplan.apiserver import make_kubeconfig
+from bayplan.apiserver.server import make_kubeconfig
 from bayplan.cli.commands.run import serve
 from bayplan.cli.flags.command import FlagValues
 from bayplan.errors import ConfigError

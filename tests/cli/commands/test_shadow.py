@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bayplan.apiserver import make_kubeconfig
+from bayplan.apiserver.server import make_kubeconfig
 from bayplan.cli.main import app
 from tests.rig.api_server import PODS, ServerInThread, api_server
 from tests.rig.trees import node_tree, pod_tree

@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from bayplan.api.wire.decode import decode_object
-from bayplan.apiserver import make_kubeconfig
+from bayplan.apiserver.server import make_kubeconfig
 from bayplan.cli.main import app
 from bayplan.config.defaults import default_config
 from bayplan.drivers.kube_driver import KubeDriver

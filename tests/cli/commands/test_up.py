@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.api.pod_stages import PodStages
-from bayplan.apiserver import ApiServer
+from bayplan.apiserver.server import ApiServer
 from bayplan.cli.commands.up import AuthorizationMode, UpOptions, make_server
 from bayplan.cli.commands.up_manifests import UpManifests, load, read_manifests
 from bayplan.errors import InputError

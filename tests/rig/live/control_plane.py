@@ -16,7 +16,7 @@ from secrets import token_urlsafe
 import pytest
 import yaml
 
-from bayplan.apiserver import make_kubeconfig
+from bayplan.apiserver.server import make_kubeconfig
 from bayplan.cluster.certificates import make_certificate
 
 from ..groups import ALL_GROUP_GATES

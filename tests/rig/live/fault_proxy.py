@@ -19,7 +19,7 @@ import aiohttp
 import yaml
 from aiohttp import web
 
-from bayplan.apiserver import make_kubeconfig
+from bayplan.apiserver.server import make_kubeconfig
 
 from ..faults import Faults
 from .client import LiveClient

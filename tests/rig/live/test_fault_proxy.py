@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bayplan.apiserver import make_kubeconfig
+from bayplan.apiserver.server import make_kubeconfig
 from tests.rig.api_server import ServerInThread, api_server
 from tests.rig.faults import Faults
 from tests.rig.live.client import GONE_WRONG, LiveClient

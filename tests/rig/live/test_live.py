@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bayplan.apiserver import make_kubeconfig
+from bayplan.apiserver.server import make_kubeconfig
 from tests.rig.api_server import ServerInThread, api_server, config_map_tree
 from tests.rig.live.client import LiveClient, RefusedError
 from tests.rig.live.cluster import Bindings
