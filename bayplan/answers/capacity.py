@@ -32,7 +32,7 @@ from ..sim.settings import DEFAULT_SETTINGS, GROUP_GATES, OnProgress, Settings
 from ..sim.totals import TotalsChange
 from ..table import Ints
 from ..trials import NONE_WAITED, SettledAnswer, Settlement
-from .node_use import ResourceRoom, known_resources, totals
+from .node_use import ResourceRoom
 from .pod_kinds import PodKind, on_nodes
 from .references import find_node
 from .stage import PlaceOf, Stage
@@ -223,31 +223,29 @@ class _Filling:
 
     def run(self, on_progress: OnProgress | None) -> Capacity:
         """Fill the cluster and collect why no more fits."""
-        table = self._scheduler.cache.table
-        names = known_resources(table)
-        before, whole_before = totals(table, names), self._stage.totals()
+        before = self._stage.totals()
         counts = self._counts()
         if counts is not None:
             rounds, first = self._fill(counts)
         else:
             rounds, first = self._place_rounds(on_progress)
-        after, whole_after = totals(table, names), self._stage.totals()
+        after = self._stage.totals()
         if first:
             for found, kind in zip(self._found, self._kinds, strict=True):
                 found.fits_alone = self._fits(kind)
         resources = [
-            ResourceRoom(name, after[name][0], before[name][1], after[name][1]) for name in names
+            ResourceRoom(name, now.allocatable, before.of(name).used, now.used)
+            for name, now in after.resources.items()
         ]
-        change, settled = TotalsChange(whole_before, whole_after), self._stage.settlement
         return Capacity(
             self._found,
             rounds,
             not first,
             resources,
-            table.node_count,
-            change,
+            self._scheduler.cache.table.node_count,
+            TotalsChange(before, after),
             first_refused=first,
-            settled=settled,
+            settled=self._stage.settlement,
         )
 
     def _counts(self) -> Ints | None:

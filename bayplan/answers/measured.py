@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import pstdev
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -19,6 +19,8 @@ from ..manifests.timeline import InputObject
 
 Proposed = Callable[[Pod], Mapping[str, Units] | None]
 """The new requests of a pod's containers; None if they stay."""
+Demand: TypeAlias = tuple[int, Mapping[str, int], Units | None]
+"""A number of pods that are alike, their requests, and their use; None if it was not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +57,9 @@ class UseAgainstRequests:
     @classmethod
     def of(cls, objects: Iterable[InputObject], use: MeasuredUse) -> UseAgainstRequests:
         """The totals of a cluster."""
-        offered, asked, used = (dict.fromkeys(RESOURCES, 0) for _ in range(3))
-        pods = measured = 0
         nodes, running = nodes_and_pods(objects)
-        for node in nodes.values():
-            for name in RESOURCES:
-                offered[name] += node.allocatable.get(name, 0)
-        for pod in running:
-            found = use.of_pod(pod.namespace, pod.name)
-            pods, measured = pods + 1, measured + (found is not None)
-            for name in RESOURCES:
-                wants = pod.requests.get(name, 0)
-                asked[name] += wants
-                used[name] += wants if found is None else found.get(name, wants)
-        totals = [UseTotal(name, offered[name], asked[name], used[name]) for name in RESOURCES]
-        return cls(totals, measured, pods)
+        demands = ((1, pod.requests, use.of_pod(pod.namespace, pod.name)) for pod in running)
+        return cls(*summed(nodes.values(), demands))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -79,6 +69,24 @@ class UseAgainstRequests:
             "runningPods": self.pods,
             "byUse": self.by_use,
         }
+
+
+def summed(nodes: Iterable[Node], demands: Iterable[Demand]) -> tuple[list[UseTotal], int, int]:
+    """The totals of nodes and pods, the number of pods whose use was measured, and that of all."""
+    asked, used = (dict.fromkeys(RESOURCES, 0) for _ in range(2))
+    pods = measured = 0
+    for number, requests, found in demands:
+        pods, measured = pods + number, measured + number * (found is not None)
+        for name in RESOURCES:
+            wants = requests.get(name, 0)
+            asked[name] += number * wants
+            used[name] += number * (found or {}).get(name, wants)
+    offered = dict.fromkeys(RESOURCES, 0)
+    for node in nodes:
+        for name in RESOURCES:
+            offered[name] += node.allocatable.get(name, 0)
+    totals = [UseTotal(name, offered[name], asked[name], used[name]) for name in RESOURCES]
+    return totals, measured, pods
 
 
 def nodes_and_pods(objects: Iterable[InputObject]) -> tuple[dict[str, Node], list[Pod]]:

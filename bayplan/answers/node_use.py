@@ -65,15 +65,6 @@ def utilisation(table: NodeTable, resource: str) -> Floats:
     return shares
 
 
-def totals(table: NodeTable, resources: tuple[str, ...]) -> dict[str, tuple[int, int]]:
-    """Capacity and usage of each resource."""
-    live: Bools = table.live
-    return {
-        name: (int(offered(table, name)[live].sum()), int(used(table, name)[live].sum()))
-        for name in resources
-    }
-
-
 def cluster_totals(table: NodeTable) -> ClusterTotals:
     """The totals of all nodes; what is free on cordoned and on tainted nodes is apart."""
     live: Bools = table.live

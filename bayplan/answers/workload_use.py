@@ -16,14 +16,15 @@ from ..api.node import Node
 from ..api.pod import Pod
 from ..api.workloads import BARE, PodTemplateSpec, WorkloadKey, pod_template, workload_of
 from ..cluster.memory.pod_index import is_there
-from ..manifests.measured_use import RESOURCES, MeasuredUse, Units
+from ..manifests.measured_use import MeasuredUse, Units
 from ..manifests.timeline import InputObject
 from .measured import (
+    Demand,
     UseAgainstRequests,
-    UseTotal,
     requesting,
     resized_containers,
     shared_by_containers,
+    summed,
     used_by_containers,
 )
 
@@ -127,30 +128,17 @@ def planned_use(
 ) -> UseAgainstRequests:
     """The requests of all planned pods against their use, on the planned nodes. Pods of daemons are left out."""
     known = WorkloadUse(objects, use)
-    asked, used = (dict.fromkeys(RESOURCES, 0) for _ in range(2))
-    pods = measured = 0
-    for number, requests, found in _demands(objects, known):
-        pods, measured = pods + number, measured + number * (found is not None)
-        sums = _sum_of(found)
-        for name in RESOURCES:
-            wants = requests.get(name, 0)
-            asked[name] += number * wants
-            used[name] += number * sums.get(name, wants)
-    offered = {name: sum(node.allocatable.get(name, 0) for node in nodes) for name in RESOURCES}
-    totals = [UseTotal(name, offered[name], asked[name], used[name]) for name in RESOURCES]
-    return UseAgainstRequests(totals, measured, pods, noun=PODS)
+    return UseAgainstRequests(*summed(nodes, _demands(objects, known)), noun=PODS)
 
 
-def _demands(
-    objects: Sequence[InputObject], known: WorkloadUse
-) -> Iterable[tuple[int, Mapping[str, int], dict[str, Units] | None]]:
+def _demands(objects: Sequence[InputObject], known: WorkloadUse) -> Iterable[Demand]:
     """Number, requests and use of the pods of the input, and of those that its workloads lack."""
     there: dict[WorkloadKey, int] = {}
     for obj in objects:
         if isinstance(obj, Pod) and is_there(obj) and workload_of(obj)[0] != "DaemonSet":
             key = (obj.namespace, *workload_of(obj))
             there[key] = there.get(key, 0) + 1
-            yield 1, obj.requests, known.of_pod(obj)
+            yield 1, obj.requests, _sum_of(known.of_pod(obj))
     for obj in objects:
         template = pod_template(obj)
         if template is None or isinstance(obj, Pod) or obj.kind == "DaemonSet":
@@ -161,12 +149,14 @@ def _demands(
         wanted = int(getattr(obj, "replicas", getattr(obj, "parallelism", 0)))
         missing = wanted - there.get(key, 0)
         if missing > 0:
-            yield missing, template.spec.requests, known.of_template(obj, template)
+            yield missing, template.spec.requests, _sum_of(known.of_template(obj, template))
 
 
-def _sum_of(found: Mapping[str, Units] | None) -> Units:
+def _sum_of(found: Mapping[str, Units] | None) -> Units | None:
+    if found is None:
+        return None
     sums: Units = {}
-    for amounts in (found or {}).values():
+    for amounts in found.values():
         for name, amount in amounts.items():
             sums[name] = sums.get(name, 0) + amount
     return sums

@@ -320,7 +320,7 @@ class Autoscaler:
         self.nodes.join(node, self._clock.monotonic())
         objects = tuple(option.make_objects(node.name))
         self._simulation.happen(TimelineEvent(0, add=objects))
-        self._down.joined(node)
+        self._down.follow(node)
 
 
 def _nothing() -> None:

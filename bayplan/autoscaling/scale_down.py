@@ -62,10 +62,9 @@ class ScaleDown:
         blockers = Blockers(options.is_karpenter, simulation.eviction_refusal, options.flags)
         self.drains = NodeDrains(simulation, blockers, flags)
         relocation = Relocation(tools.choices, tools.shadow, tools.nodes)
-        find_node = tools.shadow.node
-        self._consolidation = Consolidation(tools.nodes, relocation, blockers, find_node)
+        self._consolidation = Consolidation(tools.nodes, relocation, blockers, tools.shadow.node)
         self._unneeded = UnneededNodes(
-            tools.nodes, relocation, blockers, tools.shadow, find_node, options.flags
+            tools.nodes, relocation, blockers, tools.shadow, options.flags
         )
         self._due: list[tuple[float, str]] = []
         """When nodes may be taken away, by Karpenter."""
@@ -99,10 +98,6 @@ class ScaleDown:
     def launched(self) -> None:
         """Nodes were launched."""
         self._unneeded.added_s = self._clock.monotonic()
-
-    def joined(self, node: PoolNode) -> None:
-        """A node can run pods from now on."""
-        self.follow(node)
 
     def follow(self, node: PoolNode) -> None:
         """A node was there or came: its end may be known."""

@@ -9,7 +9,7 @@ shortly before. Empty nodes come first; those with pods are drained one at a tim
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -35,11 +35,10 @@ class UnneededNodes:
         relocation: Relocation,
         blockers: Blockers,
         shadow: TrialCluster,
-        find_node: Callable[[str], Node | None],
         flags: ClusterAutoscalerFlags,
     ) -> None:
         self._nodes, self._relocation, self._blockers = nodes, relocation, blockers
-        self._shadow, self._find_node, self._flags = shadow, find_node, flags
+        self._shadow, self._flags = shadow, flags
         self.since_s: dict[str, float] = {}
         self.added_s = self.removed_s = self.failed_s = -math.inf
         """Time when nodes were launched last, when one was removed last, and when that failed last."""
@@ -105,7 +104,7 @@ class UnneededNodes:
 
     def _time_of(self, node: PoolNode) -> float:
         """Seconds for which a node must have been unneeded."""
-        stored, options = self._find_node(node.name), node.pool.group_options
+        stored, options = self._shadow.node(node.name), node.pool.group_options
         if stored is None or is_ready(stored):
             return options.get("scaledownunneededtime", self._flags.scale_down_unneeded_time)
         return options.get("scaledownunreadytime", self._flags.scale_down_unready_time)
@@ -126,7 +125,7 @@ class UnneededNodes:
     def _may_go(self, node: PoolNode, leaving: set[str]) -> bool:
         if not node.is_joined or node.name in leaving:
             return False
-        stored = self._find_node(node.name)
+        stored = self._shadow.node(node.name)
         if stored is None or not (self._flags.scale_down_unready_enabled or is_ready(stored)):
             return False
         return not self._blockers.of_node(node, stored)

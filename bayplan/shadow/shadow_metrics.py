@@ -11,30 +11,22 @@ Values = Mapping[tuple[str, ...], float]
 PREFIX = "bayplan_shadow_"
 
 
-def _decisions(account: DecisionAccount) -> Values:
-    return {
-        (one.name, verdict): number
-        for one in account.schedulers.values()
-        for verdict, number in one.agreements.items()
-    }
-
-
-def _different(account: DecisionAccount) -> Values:
-    return {
-        (one.name, plugin): number
-        for one in account.schedulers.values()
-        for plugin, number in one.different_by_plugin.items()
-    }
-
-
 COUNTERS: dict[str, tuple[str, Callable[[DecisionAccount], Values]]] = {
     "decisions_total{scheduler,verdict}": (
         "Decisions of other schedulers, by verdict.",
-        _decisions,
+        lambda account: {
+            (one.name, verdict): number
+            for one in account.schedulers.values()
+            for verdict, number in one.agreements.items()
+        },
     ),
     "different_decisions_total{scheduler,plugin}": (
         "Decisions that differ, by the plugins that are the reason.",
-        _different,
+        lambda account: {
+            (one.name, plugin): number
+            for one in account.schedulers.values()
+            for plugin, number in one.different_by_plugin.items()
+        },
     ),
     "points_lost_total{scheduler}": (
         "Points between the best node and the chosen one, in sampled decisions.",

@@ -6,8 +6,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from ..config.load import parse_config
 from ..config.releases import choose_release, recorded_version, release_warning
 from ..errors import BayplanError
 from ..manifests.input_bytes import limited_input
-from ..manifests.timeline import InputObject
+from ..manifests.loader import Manifests
 from ..scheduler import FirstByName
 from ..sim import read_manifests
 from ..sim.measures import measure_run
@@ -70,7 +69,7 @@ class Worker:
         self._version = version
         self._limit = max_input_size
         self._input_key = ""
-        self._read: dict[str, ReadInput] = {}
+        self._read: dict[str, Manifests] = {}
 
     def run(self, run: SweepRun) -> RunResult:
         """Simulate; a failure is a result, so that other runs go on."""
@@ -99,11 +98,12 @@ class Worker:
         version = run.kubernetes_version
         settings = self._settings(run, version)
         given = self._input(run, settings)
-        if not version and given.version:
-            version = given.version
+        if not version and run.what.files and (recorded := recorded_version(given.objects)):
+            version = recorded
             settings = self._settings(run, version)
         ties = FirstByName() if run.ties == "name" else None
-        simulation = settings.simulation(given.objects, given.place_of, ties=ties)
+        place_of = given.place_of if given.places else None
+        simulation = settings.simulation(given.objects, place_of, ties=ties)
         report = simulation.run(until_s=run.until_s)
         return RunResult(
             id=run.id,
@@ -120,7 +120,7 @@ class Worker:
         plugins = tuple(self._paths.get(path, path) for path in run.plugins)
         return Settings(config, gates, plugins, run.seed)
 
-    def _input(self, run: SweepRun, settings: Settings) -> ReadInput:
+    def _input(self, run: SweepRun, settings: Settings) -> Manifests:
         """The objects of a run, decoded with the fields that its plugins need."""
         if run.input_key != self._input_key:
             self._input_key, self._read = run.input_key, {}
@@ -154,24 +154,13 @@ def _write_down(files: Mapping[str, bytes], within: str) -> dict[str, str]:
     return places
 
 
-@dataclass(frozen=True, slots=True)
-class ReadInput:
-    """The objects of a run, and where each was read."""
-
-    objects: list[InputObject]
-    place_of: Callable[[InputObject], str] = lambda obj: ""
-    version: str = ""
-    """The release that a snapshot records; empty without one."""
-
-
-def read_input(what: RunInput, paths: Mapping[str, str]) -> ReadInput:
+def read_input(what: RunInput, paths: Mapping[str, str]) -> Manifests:
     """Read the objects; `paths` has the place of each file on this machine where it is another."""
     if what.files:
         manifests = read_manifests([paths.get(file, file) for file in what.files])
         manifests.refuse_remarks()
-        version = recorded_version(manifests.objects)
-        return ReadInput(manifests.objects, manifests.place_of, version)
-    return ReadInput(list(decoded_objects(_trees(what, paths))))
+        return manifests
+    return Manifests(list(decoded_objects(_trees(what, paths))))
 
 
 def _trees(what: RunInput, paths: Mapping[str, str]) -> Iterator[dict[str, Any]]:

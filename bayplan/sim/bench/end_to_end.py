@@ -16,18 +16,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...errors import BayplanError, InputError
-from .cases import WorkloadStep
+from ...errors import BayplanError
 from .measurement import children_cpu_s, peak_mib
 from .measurements import CommandRun, QuestionRun
-from .op_objects import (
-    Maker,
-    any_templates,
-    namespace_templates,
-    node_templates,
-    pod_templates,
-)
-from .ops import AskQuestion, CreateAny, CreateNamespaces, CreateNodes, CreatePods, Simulate
+from .op_objects import make_maker
+from .ops import AskQuestion, CreateNodes, CreatePods, Simulate
 from .workload import BenchWorkload
 
 _SUMMARY = re.compile(r"([\d,]+) of ([\d,]+) pods? placed")
@@ -54,13 +47,13 @@ def run_end_to_end(workload: BenchWorkload) -> Iterator[CommandRun | QuestionRun
         if any(isinstance(op, Simulate) for op in steps):
             yield _simulate(workload, manifests, nodes)
         questions = [op.question for op in steps if isinstance(op, AskQuestion)]
-        reading_s = _run("-c", _READING, str(manifests)).cpu_s if questions else 0.0
+        reading_s = run_python("-c", _READING, str(manifests)).cpu_s if questions else 0.0
         for question in questions:
             yield _ask(workload, question, manifests, (nodes, pods), reading_s)
 
 
 def _simulate(workload: BenchWorkload, manifests: Path, nodes: int) -> CommandRun:
-    done = _run("-m", "bayplan", "simulate", "-f", str(manifests))
+    done = run_python("-m", "bayplan", "simulate", "-f", str(manifests))
     found = map(_SUMMARY.match, done.out.splitlines())  # the first line in a pipe
     summary = next((line for line in found if line is not None), None)
     if done.status not in (_PLACED, _PENDING) or summary is None:
@@ -87,7 +80,7 @@ def _ask(
     reading_s: float,
 ) -> QuestionRun:
     folder = Path(workload.case.source).parent
-    done = _run("-m", "bayplan", *question, "-f", str(manifests), folder=folder)
+    done = run_python("-m", "bayplan", *question, "-f", str(manifests), folder=folder)
     text = " ".join(question)
     if done.status not in (_PLACED, _PENDING) or not done.out:
         raise BayplanError(f"{workload.name}: expected an answer to {text}; got {done.complaint}")
@@ -103,7 +96,7 @@ def _ask(
     )
 
 
-class _Ended(NamedTuple):
+class EndedProcess(NamedTuple):
     """A process of this interpreter that has ended."""
 
     status: int
@@ -117,13 +110,14 @@ class _Ended(NamedTuple):
         return self.err.strip() or f"exit status {self.status}"
 
 
-def _run(*arguments: str, folder: Path | None = None) -> _Ended:
+def run_python(*arguments: str, folder: Path | None = None) -> EndedProcess:
+    """Run this interpreter in a process of its own."""
     # Before and after: the processes of earlier runs count, too.
     cpu_before, start = children_cpu_s(), time.perf_counter()
     command = [sys.executable, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=_environment(), cwd=folder)
     seconds, cpu_s = time.perf_counter() - start, children_cpu_s() - cpu_before
-    return _Ended(done.returncode, done.stdout, done.stderr, seconds, cpu_s)
+    return EndedProcess(done.returncode, done.stdout, done.stderr, seconds, cpu_s)
 
 
 def write_manifests(workload: BenchWorkload, path: Path) -> tuple[int, int]:
@@ -133,28 +127,12 @@ def write_manifests(workload: BenchWorkload, path: Path) -> tuple[int, int]:
     for number, step in enumerate(workload.case.steps):
         if isinstance(step.op, Simulate | AskQuestion):
             break
-        made = list(_maker(workload, step, number))
+        made = list(make_maker(workload, step, step.op, number).texts())
         nodes += len(made) if isinstance(step.op, CreateNodes) else 0
         pods += len(made) if isinstance(step.op, CreatePods) else 0
         items += made
     path.write_bytes(b'{"apiVersion":"v1","kind":"List","items":[' + b",\n".join(items) + b"]}")
     return nodes, pods
-
-
-def _maker(workload: BenchWorkload, step: WorkloadStep, number: int) -> Iterator[bytes]:
-    op = step.op
-    if isinstance(op, CreateNodes):
-        templates = node_templates(step, op, number)
-    elif isinstance(op, CreatePods):
-        templates = pod_templates(step, op.namespace or f"namespace-{number}", number)
-    elif isinstance(op, CreateNamespaces):
-        templates = [namespace_templates(step.templates.get("namespace_template"), op.prefix)]
-    elif isinstance(op, CreateAny):
-        templates = [any_templates(step.templates["template"], op.namespace, f"{number}-")]
-    else:
-        raise InputError(f"{step.place}: expected an op that creates objects; got {op.opcode}")
-    count = workload.number(op.count, op.count_param, step.place)
-    return Maker(count, workload.params, *templates, rows=step.rows).texts()
 
 
 def _environment() -> dict[str, str]:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeAlias
 
+from msgspec import structs
+
 from ...api.pod import Pod
 from ...api.selectors import matches_map
 from ...api.text.durations import EXPECTED, parse_duration
@@ -22,7 +24,7 @@ from .driver import Driver
 from .end_to_end import run_end_to_end
 from .measurement import Measurement
 from .measurements import EventRun, PlanRun, Run
-from .op_objects import Maker, any_templates, namespace_templates, node_templates, pod_templates
+from .op_objects import Maker, any_templates, make_maker
 from .ops import (
     AskQuestion,
     Barrier,
@@ -92,11 +94,8 @@ class WorkloadExecutor:
 
     def _do(self, step: WorkloadStep, op: Op, number: int) -> None:
         match op:
-            case CreateNodes():
-                self._create_nodes(step, op, number)
-            case CreateNamespaces():
-                templates = namespace_templates(step.templates.get("namespace_template"), op.prefix)
-                maker = Maker(self._number(step, op), self._workload.params, templates)
+            case CreateNodes() | CreateNamespaces():
+                maker = make_maker(self._workload, step, op, number)
                 self._let_happen(step, op, self._driver.add, maker)
             case CreatePods():
                 self._create_pods(step, op, op.namespace or f"namespace-{number}", number)
@@ -119,11 +118,6 @@ class WorkloadExecutor:
 
     # Adding objects
 
-    def _create_nodes(self, step: WorkloadStep, op: CreateNodes, number: int) -> None:
-        templates = node_templates(step, op, number)
-        maker = Maker(self._number(step, op), self._workload.params, *templates, rows=step.rows)
-        self._let_happen(step, op, self._driver.add, maker)
-
     def _create_any(self, step: WorkloadStep, op: CreateAny | UpdateAny, number: int) -> None:
         if op.namespace:
             self._driver.need_namespace(op.namespace)
@@ -134,8 +128,8 @@ class WorkloadExecutor:
 
     def _create_pods(self, step: WorkloadStep, op: CreatePods, namespace: str, number: int) -> None:
         self._driver.need_namespace(namespace)
-        templates = pod_templates(step, namespace, number)
-        maker = Maker(self._number(step, op), self._workload.params, *templates, rows=step.rows)
+        op = structs.replace(op, namespace=namespace)
+        maker = make_maker(self._workload, step, op, number)
         if op.collect_metrics:
             self._begin(step, "", lambda pod: pod.namespace == namespace)
         add: Callable[[ClusterObject], object] = self._driver.add

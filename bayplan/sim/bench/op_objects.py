@@ -14,10 +14,12 @@ from typing import Any
 
 from ...api.wire.kinds import KINDS
 from ...cluster.objects.object_index import ClusterObject
+from ...errors import InputError
 from .cases import TemplateSource, WorkloadStep
 from .expressions import Env
-from .ops import AllocatableStrategy, CreateNodes
+from .ops import AllocatableStrategy, CreateAny, CreateNamespaces, CreateNodes, CreatePods, Op
 from .templates import Marked, Template, compile_templates
+from .workload import BenchWorkload
 
 HOSTNAME = "kubernetes.io/hostname"
 MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -80,6 +82,23 @@ class Maker:
     def __iter__(self) -> Iterator[ClusterObject]:
         for index in range(self.count):
             yield from self.make(index)
+
+
+def make_maker(workload: BenchWorkload, step: WorkloadStep, op: Op, number: int) -> Maker:
+    """The maker of the objects of an op; raises InputError for one that has none."""
+    match op:
+        case CreateNodes():
+            templates = node_templates(step, op, number)
+        case CreatePods():
+            templates = pod_templates(step, op.namespace or f"namespace-{number}", number)
+        case CreateNamespaces():
+            templates = [namespace_templates(step.templates.get("namespace_template"), op.prefix)]
+        case CreateAny():
+            templates = [any_templates(step.templates["template"], op.namespace, f"{number}-")]
+        case _:
+            raise InputError(f"{step.place}: expected an op that creates objects; got {op.opcode}")
+    count = workload.number(op.count, op.count_param, step.place)
+    return Maker(count, workload.params, *templates, rows=step.rows)
 
 
 def any_templates(source: TemplateSource, namespace: str, prefix: str) -> list[Template]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +11,8 @@ from typing import Any
 import msgspec
 
 from ...errors import BayplanError
-from .measurement import children_cpu_s, peak_mib
+from .end_to_end import run_python
+from .measurement import peak_mib
 from .measurements import PlanRun
 from .ops import PlanNodes
 from .plan_workloads import (
@@ -39,19 +38,11 @@ def run_plan(name: str, asked: PlanNodes, pods: int, unseen: int = 0) -> PlanRun
     with tempfile.TemporaryDirectory(prefix="bayplan-") as place:
         folder = Path(place)
         options = [*_write(folder, asked, pods), "--to", str(folder / NODES)]
-        cpu_before = children_cpu_s()
-        done = subprocess.run(
-            [sys.executable, "-m", "bayplan", "plan", *options, "-o", "json"],
-            capture_output=True,
-            text=True,
-        )
-        cpu_s = children_cpu_s() - cpu_before
-        is_complete = done.returncode == _COMPLETE
-        held = sum(_holds(folder, FIRST_UNSEEN + i) for i in range(unseen)) if is_complete else 0
-    if done.returncode != _COMPLETE:
-        problem = done.stderr.strip() or f"exit status {done.returncode}"
-        raise BayplanError(f"{name}: expected a plan; got {problem}")
-    found: dict[str, Any] = json.loads(done.stdout)
+        done = run_python("-m", "bayplan", "plan", *options, "-o", "json")
+        if done.status != _COMPLETE:
+            raise BayplanError(f"{name}: expected a plan; got {done.complaint}")
+        held = sum(_holds(folder, FIRST_UNSEEN + i) for i in range(unseen))
+    found: dict[str, Any] = json.loads(done.out)
     return PlanRun(
         workload=name,
         seed=asked.seed,
@@ -62,7 +53,7 @@ def run_plan(name: str, asked: PlanNodes, pods: int, unseen: int = 0) -> PlanRun
         first_fit_price=found["firstFitPrice"] or found["price"],
         first_plan_s=found["firstPlanSeconds"],
         seconds=found["seconds"],
-        cpu_s=round(cpu_s, 3),
+        cpu_s=round(done.cpu_s, 3),
         simulations=found["simulations"],
         peak_mib=round(peak_mib(of_children=True), 1),
         held=held,
@@ -74,15 +65,10 @@ def _holds(folder: Path, seed: int) -> bool:
     files = ["-f", str(folder / NODES), "-f", str(folder / WORKLOAD)]
     config = folder / CONFIG
     options = ["--config", str(config)] if config.exists() else []
-    done = subprocess.run(
-        [sys.executable, "-m", "bayplan", "simulate", *files, *options, "--seed", str(seed)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    if done.returncode not in (_COMPLETE, _PENDING):
-        raise BayplanError(f"simulate: expected exit status 0 or 1; got {done.stderr.strip()}")
-    return done.returncode == _COMPLETE
+    done = run_python("-m", "bayplan", "simulate", *files, *options, "--seed", str(seed))
+    if done.status not in (_COMPLETE, _PENDING):
+        raise BayplanError(f"simulate: expected exit status 0 or 1; got {done.err.strip()}")
+    return done.status == _COMPLETE
 
 
 def _write(folder: Path, asked: PlanNodes, pods: int) -> Iterator[str]:
