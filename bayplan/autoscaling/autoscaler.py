@@ -100,7 +100,7 @@ class Autoscaler:
         self._down.begin(until_s)
         self._cluster.watch(self)
         if until_s is not None:
-            self._simulation.expect(until_s, _nothing)  # costs are for the whole time
+            self._simulation.expect(until_s, lambda: None)  # costs are for the whole time
 
     def idle(self) -> None:
         """Plan for pods that were refused, once their batch is complete; go on with nodes that go."""
@@ -321,10 +321,6 @@ class Autoscaler:
         objects = tuple(option.make_objects(node.name))
         self._simulation.happen(TimelineEvent(0, add=objects))
         self._down.follow(node)
-
-
-def _nothing() -> None:
-    """Let time pass until now."""
 
 
 def refusal_of(pod: Pod) -> str | None:

@@ -203,7 +203,9 @@ class ScalingReport:
                 "price": nodes[0].price,
                 "spot": nodes[0].is_spot,
                 "nodes": len(nodes),
-                "peak": int(ScalingReport("", nodes, end_s=self.end_s)._series("", _one).peak),
+                "peak": int(
+                    ScalingReport("", nodes, end_s=self.end_s)._series("", lambda _: 1.0).peak
+                ),
                 "end": sum(node.removed_s is None for node in nodes),
                 "hours": round(sum(node.hours(self.end_s) for node in nodes), 6),
                 "cost": round(sum(node.cost(self.end_s) for node in nodes), 6),
@@ -256,10 +258,6 @@ class ScalingReport:
             "remarks": list(self.remarks),
             "errors": [one.to_dict() for one in self.neglected],
         }
-
-
-def _one(node: ScaledNode) -> float:
-    return 1.0
 
 
 def waiting_times(pods: Iterable[PodResult]) -> dict[str, float]:

@@ -128,13 +128,14 @@ class Results:
         pods = self.pods(scheduler)
         self._note_final_use(scheduler)
         nodes, parts = list(self._nodes.values()), self._parts(scheduler)
+        is_all_placed = all(result.is_placed for result in self._pods.values())
         return SimulationReport(
             pods=pods,
             nodes=nodes,
             running=self._running,
             preempted=self._cluster.evictions,
             groups=self.groups(scheduler),
-            sizes=Counter(self._workloads()) if self._has_pending() else {},
+            sizes={} if is_all_placed else Counter(self._workloads()),
             history=self._history,
             parts=parts,
             overpromised=overpromised_amounts(nodes, self._cluster.list("Pod"), parts),
@@ -177,9 +178,6 @@ class Results:
     def _devices(self) -> dict[str, DriverDevices]:
         slices, claims = (self._cluster.list(kind) for kind in ("ResourceSlice", "ResourceClaim"))
         return count_devices(slices, claims)
-
-    def _has_pending(self) -> bool:
-        return not all(result.is_placed for result in self._pods.values())
 
     def _workloads(self) -> Iterator[WorkloadKey]:
         """The workload of each pod, those that wait included."""

@@ -29,11 +29,6 @@ class HealthCheck(NamedTuple):
 PING = HealthCheck("ping", lambda: None)
 
 
-def named_check(name: str, is_well: Callable[[], bool], problem: str) -> HealthCheck:
-    """A check that reports `problem` unless `is_well`."""
-    return HealthCheck(name, lambda: None if is_well() else problem)
-
-
 class HealthMetrics:
     """The results of checks, as kube-scheduler serves them under /metrics/slis."""
 

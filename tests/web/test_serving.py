@@ -21,7 +21,7 @@ from bayplan.observe.work_queues import SERVING_CERTIFICATE, SERVING_FILES, Work
 from bayplan.testing.builders import make_pod
 from bayplan.web.access import Access
 from bayplan.web.delegated import DelegatedAccess
-from bayplan.web.health import HealthCheck, named_check
+from bayplan.web.health import HealthCheck
 from bayplan.web.route_server import WebServer, is_loopback
 from bayplan.web.scheduler_routes import scheduler_routes
 from bayplan.web.tls import ServerCertificate, ServingTls
@@ -113,7 +113,7 @@ def serve(
 )
 def test_paths(path: str, status: int, text: str) -> None:
     election = HealthCheck("leaderElection", lambda: None)
-    synced = named_check("sched-handler-sync", lambda: False, "handlers are not fully synchronized")
+    synced = HealthCheck("sched-handler-sync", lambda: "handlers are not fully synchronized")
 
     async def work(ask: Ask) -> None:
         assert await ask(path) == (status, text)

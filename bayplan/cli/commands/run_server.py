@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 PAGE = "/page"
 COMPONENT = "kube-scheduler"
+SHUTTING_DOWN = "process is shutting down"
 CLIENT_CA, PROXY_CA = "client-ca-file", "requestheader-client-ca-file"
 """Flags, and keys of the ConfigMap in which an API server publishes its authentication."""
 LOOKUP = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
@@ -223,7 +224,7 @@ class Serving:
         from ...config.gates import FeatureGates
         from ...observe.build_info import build_info_family, full_version, release_family
         from ...observe.logs import set_verbosity
-        from ...web.health import HealthCheck, named_check
+        from ...web.health import HealthCheck
         from ...web.pprof import profiling_routes
         from ...web.scheduler_routes import scheduler_routes
         from ...web.zpages import Component
@@ -244,7 +245,7 @@ class Serving:
             healthz=checks,
             readyz=[
                 *checks,
-                named_check("shutdown", lambda: not self._is_ending(), "process is shutting down"),
+                HealthCheck("shutdown", lambda: SHUTTING_DOWN if self._is_ending() else None),
                 HealthCheck("sched-handler-sync", driver.problem),
             ],
             render_metrics=self._render_metrics,
