@@ -20,6 +20,7 @@ from ..api.node import Node
 from ..api.pod import Pod
 from ..api.pod_status import DISRUPTION_TARGET, PodStatus
 from ..api.storage import PersistentVolume, PersistentVolumeClaim
+from ..cluster.objects import WatchHandler
 from ..errors import InputError
 from ..manifests.timeline import TimelineEvent, TimelineTarget
 from ..scheduler import Attempt, Inquiry, QueuedPodInfo
@@ -204,21 +205,15 @@ class _AttemptedSimulation(Simulation):
         return super().try_pod(queued)
 
 
-class _Bindings:
-    """Watches the cluster for pods that are bound."""
+class _Bindings(WatchHandler):
+    """Watches the cluster for pods that are bound; one created with its node is not bound by us."""
 
     def __init__(self, bound: Callable[[Pod], None]) -> None:
         self._bound = bound
 
-    def on_add(self, obj: Any) -> None:
-        """Ignore a pod created with its node; we did not bind it."""
-
     def on_update(self, old: Any, new: Any) -> None:
         if isinstance(new, Pod) and new.node_name and not old.node_name:
             self._bound(new)
-
-    def on_delete(self, obj: Any) -> None:
-        """Ignore deletions: a binding stays recorded."""
 
 
 def _recorded_nodes(recording: Recording) -> dict[str, str]:

@@ -217,10 +217,9 @@ def import_alibaba_2026(
 
     Example: bayplan research trace import alibaba-2026 traces/spot --to spot.json
     """
-    from ...sim.traces import Alibaba2026, find_alibaba_2026
+    from ...sim.traces import find_alibaba_2026
 
-    nodes, jobs = find_alibaba_2026(place)
-    return Alibaba2026(nodes_file=nodes, jobs_file=jobs, window=options.window())
+    return find_alibaba_2026(place, options.window())
 
 
 @imports_trace("azure-packing", "Convert Azure's packing trace of 2020.")

@@ -10,7 +10,7 @@ from ...api.pod import Pod
 from ...api.workloads import Job
 from ...clock import SystemClock
 from ...cluster.memory.object_store import MemoryCluster
-from ...cluster.objects.object_index import ClusterObject
+from ...cluster.objects.object_index import ClusterObject, WatchHandler
 from ...config.types import SchedulerConfiguration
 from ...errors import InputError
 from ...manifests.timeline import InputObject, Timeline, created_at
@@ -65,7 +65,7 @@ class StreamedSimulation(Simulation):
         return report
 
 
-class LeavingPods:
+class LeavingPods(WatchHandler):
     """Removes finished pods, and jobs whose last pod has finished (`remove_job`). Watches the cluster.
 
     To the scheduler a finished pod is gone already, and its controller has counted it.
@@ -76,9 +76,6 @@ class LeavingPods:
         self._remove_job = remove_job
         self._finished: list[Pod] = []
         self._deleted: list[Pod | Job] = []
-
-    def on_add(self, obj: Any) -> None:
-        """Nothing to do."""
 
     def on_update(self, old: Any, new: Any) -> None:
         """Record a pod that finished."""

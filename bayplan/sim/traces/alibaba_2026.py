@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ...api.gpus import GPU_MILLI, GPU_MODEL
 from ...errors import InputError
-from .published import PublishedTrace, TraceFormat, TraceTable
+from .published import PublishedTrace, TraceFormat, TraceTable, TraceWindow
 from .table_rows import Row
 from .trace_manifests import (
     TRACE_NAME,
@@ -72,13 +72,14 @@ class Alibaba2026(PublishedTrace):
                 yield _pod(row, number)
 
 
-def find_alibaba_2026(place: Path) -> tuple[Path, Path | None]:
-    """The tables of nodes and of jobs: both in a folder, or a file of nodes alone."""
+def find_alibaba_2026(place: Path, window: TraceWindow) -> Alibaba2026:
+    """The trace with the tables of nodes and of jobs in a folder, or with a file of nodes alone."""
+    nodes, jobs = place, None
     if place.is_dir():
-        return NODES.needed_file(place), JOBS.find(place)
-    if not place.is_file():
+        nodes, jobs = NODES.needed_file(place), JOBS.find(place)
+    elif not place.is_file():
         raise InputError(f"{place}: expected a folder, or a table of nodes; got nothing there")
-    return place, None
+    return Alibaba2026(nodes_file=nodes, jobs_file=jobs, window=window)
 
 
 def _pod(row: Row, number: int) -> Manifest:

@@ -19,13 +19,6 @@ from . import (
     google_2019,
     openb,
 )
-from .alibaba_2018 import Alibaba2018
-from .alibaba_2020 import Alibaba2020
-from .alibaba_2025 import Alibaba2025
-from .alibaba_2026 import Alibaba2026, find_alibaba_2026
-from .azure_packing import AzurePacking
-from .azure_vms import AzureVms
-from .google_2019 import Google2019
 from .published import PublishedTrace, TraceWindow
 from .shapes import NodeShape, parse_shape
 from .trace_manifests import Manifest
@@ -40,27 +33,22 @@ def _shapes(texts: tuple[str, ...]) -> tuple[NodeShape, ...]:
     return tuple(parse_shape(text) for text in texts)
 
 
-def _alibaba_2026(place: Path, window: TraceWindow) -> PublishedTrace:
-    nodes, jobs = find_alibaba_2026(place)
-    return Alibaba2026(nodes_file=nodes, jobs_file=jobs, window=window)
-
-
 _OPENERS: dict[str, Callable[[Path, TraceWindow], PublishedTrace]] = {
-    "alibaba-2018": lambda place, window: Alibaba2018(
+    "alibaba-2018": lambda place, window: alibaba_2018.Alibaba2018(
         folder=place, memory_gib=MEMORY_GIB, window=window
     ),
-    "alibaba-2020": lambda place, window: Alibaba2020(folder=place, window=window),
-    "alibaba-2025": lambda place, window: Alibaba2025(
+    "alibaba-2020": lambda place, window: alibaba_2020.Alibaba2020(folder=place, window=window),
+    "alibaba-2025": lambda place, window: alibaba_2025.Alibaba2025(
         file=place, shapes=_shapes(alibaba_2025.SHAPES), window=window
     ),
-    "alibaba-2026": _alibaba_2026,
-    "azure-packing": lambda place, window: AzurePacking(
+    "alibaba-2026": alibaba_2026.find_alibaba_2026,
+    "azure-packing": lambda place, window: azure_packing.AzurePacking(
         place=place, cpus=CPUS, memory_gib=MEMORY_GIB, window=window
     ),
-    "azure-vms": lambda place, window: AzureVms(
+    "azure-vms": lambda place, window: azure_vms.AzureVms(
         file=place, shapes=_shapes(azure_vms.SHAPES), window=window
     ),
-    "google-2019": lambda place, window: Google2019(
+    "google-2019": lambda place, window: google_2019.Google2019(
         folder=place, cpus=CPUS, memory_gib=GOOGLE_MEMORY_GIB, window=window
     ),
 }

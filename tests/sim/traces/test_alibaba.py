@@ -5,7 +5,7 @@ import io
 import tarfile
 from pathlib import Path
 
-from bayplan.sim.traces import Alibaba2020, Alibaba2025, Alibaba2026, find_alibaba_2026, parse_shape
+from bayplan.sim.traces import Alibaba2020, Alibaba2025, TraceWindow, find_alibaba_2026, parse_shape
 from tests.sim.traces.published import (
     ALIBABA_2018,
     CREATED_AT,
@@ -207,8 +207,7 @@ job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,d
 class TestAlibaba2026:
     def test_a_file_of_nodes_alone_is_enough(self, tmp_path: Path) -> None:
         (tmp_path / "nodes.csv").write_text(NODE_INFO)
-        nodes_file, jobs_file = find_alibaba_2026(tmp_path / "nodes.csv")
-        trace = Alibaba2026(nodes_file=nodes_file, jobs_file=jobs_file)
+        trace = find_alibaba_2026(tmp_path / "nodes.csv", TraceWindow())
 
         nodes, pods = split(trace)
 
@@ -218,9 +217,8 @@ class TestAlibaba2026:
 
     def test_workers_of_spot_jobs_have_the_lower_priority(self, tmp_path: Path) -> None:
         fill(tmp_path, {"node_info_df.csv": NODE_INFO, "job_info_df.csv": JOB_INFO})
-        nodes_file, jobs_file = find_alibaba_2026(tmp_path)
 
-        _, pods = split(Alibaba2026(nodes_file=nodes_file, jobs_file=jobs_file))
+        _, pods = split(find_alibaba_2026(tmp_path, TraceWindow()))
 
         assert list(pods) == ["job-2-0", "job-3-0", "job-3-1"]
         assert [pod["spec"]["priority"] for pod in pods.values()] == [1, 0, 0]
