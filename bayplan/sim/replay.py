@@ -20,7 +20,7 @@ from ..api.node import Node
 from ..api.pod import Pod
 from ..api.pod_status import DISRUPTION_TARGET, PodStatus
 from ..api.storage import PersistentVolume, PersistentVolumeClaim
-from ..cluster.objects import WatchHandler
+from ..cluster.objects.object_index import WatchHandler
 from ..errors import InputError
 from ..manifests.timeline import TimelineEvent, TimelineTarget
 from ..scheduler import Attempt, Inquiry, QueuedPodInfo
