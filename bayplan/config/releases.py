@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..api.own_documents import KUBERNETES_VERSION
-from ..api.wire.placement_fields import note_version
-from ..api.wire.written_versions import written_as
 from ..errors import ConfigError
 from ..releases.release import DEFAULT_RELEASE, RELEASES, Release, find_release, parse_release
 
@@ -44,6 +42,10 @@ def as_recorded(tree: dict[str, Any], version: str) -> dict[str, Any]:
     """
     if not version:
         return tree
+    # Late: a scheduler records nothing, and they bring the defaults of all fields.
+    from ..api.wire.placement_fields import note_version
+    from ..api.wire.written_versions import written_as
+
     return note_version(written_as(tree, choose_release(version).api_versions), version)
 
 

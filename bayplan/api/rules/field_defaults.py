@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 from functools import partial
-from importlib.resources import files
+from pkgutil import get_data
 from typing import Any
 
 from ..schema.canonical import Canonical
@@ -302,8 +302,9 @@ def strip_metadata(tree: Tree) -> None:
 
 def _read() -> dict[str, dict[str, bytes]]:
     table: dict[str, dict[str, bytes]] = {}
-    text = files(__package__).joinpath("default_values.txt").read_text("utf-8")
-    for line in text.splitlines():
+    text = get_data(__name__, "default_values.txt")
+    assert text is not None, "modules are read from files"
+    for line in text.decode().splitlines():
         type_name, field, value = line.split(" ", 2)
         table.setdefault(type_name, {})[field] = value.encode()
     return table

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from importlib.resources import files
+from pkgutil import get_data
 from typing import NamedTuple
 
 _TEXTS = ("string", "bytes", "time", "microtime")
@@ -125,4 +125,6 @@ def _parse_type(text: str) -> FieldType:
     return FieldType("scalar" if text in SCALARS else "struct", text)
 
 
-FIELDS = Fields(files(__package__).joinpath("fields.txt").read_text("utf-8").splitlines())
+_table = get_data(__name__, "fields.txt")
+assert _table is not None, "modules are read from files"
+FIELDS = Fields(_table.decode().splitlines())
