@@ -11,6 +11,7 @@ import logging
 import random
 import socket
 from collections import deque
+from datetime import datetime
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -182,12 +183,13 @@ class EventRecorder:
 
     def _make(self, said: PodEvent) -> Event:
         pod, controller = said.regarding, said.reporting_controller
-        nanos = int(self._clock.timestamp() * 1_000_000) * 1000
+        now = self._clock.now()
+        nanos = round(now.timestamp() * 1_000_000) * 1000
         return Event(
             api_version="events.k8s.io/v1",
             kind="Event",
             metadata=EventMeta(name=f"{pod.name}.{nanos:x}", namespace=pod.namespace),
-            event_time=self._now(),
+            event_time=_rfc3339(now),
             reporting_controller=controller,
             reporting_instance=f"{controller}-{self._host}",
             action=said.action,
@@ -263,8 +265,12 @@ class EventRecorder:
             log.warning("events cannot keep up: %d dropped so far", self._dropped)
 
     def _now(self) -> str:
-        moment = self._clock.now().isoformat(timespec="microseconds")
-        return moment.replace("+00:00", "Z")
+        return _rfc3339(self._clock.now())
+
+
+def _rfc3339(moment: datetime) -> str:
+    """A time of day in UTC, with its microseconds."""
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _reference(obj: Pod | PodGroup) -> EventObject:

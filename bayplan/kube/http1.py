@@ -11,37 +11,74 @@ from collections.abc import Mapping
 HEAD_END = b"\r\n\r\n"
 LINE_END = b"\r\n"
 NO_BODY = (204, 304)
+_LENGTH, _ENCODING = b"\r\ncontent-length:", b"\r\ntransfer-encoding:"
+_CONNECTION = b"\r\nconnection:"
 
 
 class Head:
     """The status and the headers of a response; names in lower case."""
 
+    __slots__ = ("_lower", "_text", "code")
+
     def __init__(self, text: bytes) -> None:
-        if not text.startswith(b"HTTP/1.") or not text[9:12].isdigit():
+        code = text[9:12]
+        if not text.startswith(b"HTTP/1.") or not code.isdigit():
             raise ValueError(f"expected HTTP/1.1; got {text[:40]!r}")
-        self.code = int(text[9:12])
+        self.code = int(code)
         self._text = text
         self._lower = text.lower()
 
     def get(self, name: bytes) -> bytes:
         """A header by its name in lower case; empty if it is absent."""
-        at = self._lower.find(b"\r\n%b:" % name)
+        return self._find(b"\r\n%b:" % name)
+
+    def _find(self, start: bytes) -> bytes:
+        """The value after `start`, which is the end of the line before, the name in lower case, and a colon."""
+        at = self._lower.find(start)
         if at < 0:
             return b""
-        start = at + len(name) + 3
-        end = self._text.find(LINE_END, start)
-        return self._text[start : end if end >= 0 else None].strip()
+        begin = at + len(start)
+        end = self._text.find(LINE_END, begin)
+        return self._text[begin : end if end >= 0 else None].strip()
+
+    @property
+    def length(self) -> int | None:
+        """The size of the body; None if the head does not have it."""
+        if self.code in NO_BODY:
+            return 0
+        length = self._find(_LENGTH)
+        return int(length) if length and not self.is_chunked else None
+
+    @property
+    def is_chunked(self) -> bool:
+        """Whether the body comes in chunks."""
+        return self._find(_ENCODING).lower() == b"chunked"
 
     @property
     def is_last(self) -> bool:
         """Whether the server closes the connection after this response."""
-        return self.get(b"connection").lower() == b"close"
+        return self._find(_CONNECTION).lower() == b"close"
 
     @property
     def retry_after_s(self) -> float | None:
         """The delay that the server requests before the request is repeated."""
         value = self.get(b"retry-after")
         return float(value) if value.isdigit() else None
+
+
+def read_whole(data: bytes, at: int) -> tuple[Head, int, int] | None:
+    """The response that begins at `at`, as its head, and begin and end of its body.
+
+    None if it is not all there, or has no length; raises ValueError when it is not HTTP.
+    """
+    head_end = data.find(HEAD_END, at)
+    if head_end < 0:
+        return None
+    head, begin = Head(data[at:head_end]), head_end + len(HEAD_END)
+    length = head.length if head.code >= 200 else None
+    if length is None or begin + length > len(data):
+        return None
+    return head, begin, begin + length
 
 
 class ResponseReader:
@@ -103,12 +140,11 @@ class ResponseReader:
             if head.code >= 200:
                 break
         self.head, self._rest = head, b""
-        self._is_chunked = head.get(b"transfer-encoding").lower() == b"chunked"
-        length = head.get(b"content-length")
-        self._left = int(length) if length and not self._is_chunked else 0
-        if head.code in NO_BODY or (length and not self._left):
-            self.is_complete = True
-        self._is_open_ended = not (self._is_chunked or length or self.is_complete)
+        length = head.length
+        self.is_complete = length == 0
+        self._left = length or 0
+        self._is_chunked = length is None and head.is_chunked
+        self._is_open_ended = length is None and not self._is_chunked
         return data
 
     def _read_chunks(self, data: bytes) -> bytes:

@@ -19,7 +19,7 @@ from .. import __version__
 from ..errors import ApiError
 from .connection import JSON, REQUEST_TIMEOUT_S, Answer, UnreachableError, refusal
 from .credentials import Credentials
-from .http1 import ResponseReader
+from .http1 import Head, ResponseReader, read_whole
 
 log = logging.getLogger(__name__)
 
@@ -50,23 +50,40 @@ class AnswerReader:
     """Splits a stream of bytes into HTTP/1.1 responses."""
 
     def __init__(self) -> None:
-        self._reader = ResponseReader()
+        self._partial: ResponseReader | None = None
+        """Reads the response of which a part has arrived."""
         self.is_last = False
         """The server announced that it will close the connection."""
 
     def feed(self, data: bytes) -> list[Answer]:
         """The responses completed by `data`; raises ValueError when it is not HTTP."""
-        answers = []
-        while data:
-            data = self._reader.feed(data)
-            head = self._reader.head
-            if head is None or not self._reader.is_complete:
-                break
-            delay_s = head.retry_after_s if head.code == 429 or head.code >= 500 else None
-            answers.append(Answer(head.code, self._reader.take(), delay_s))
-            self.is_last = head.is_last
-            self._reader = ResponseReader()
+        answers: list[Answer] = []
+        at = 0
+        if self._partial is not None:
+            at = self._read_partial(self._partial, data, answers)
+        while at < len(data):
+            found = read_whole(data, at)
+            if found is None:
+                self._partial = ResponseReader()
+                at += self._read_partial(self._partial, data[at:], answers)
+                continue
+            head, begin, at = found
+            self._add(head, data[begin:at], answers)
         return answers
+
+    def _read_partial(self, reader: ResponseReader, data: bytes, answers: list[Answer]) -> int:
+        """Read on in a response; returns how many bytes of `data` are its own."""
+        rest = reader.feed(data)
+        if reader.head is None or not reader.is_complete:
+            return len(data)
+        self._partial = None
+        self._add(reader.head, reader.take(), answers)
+        return len(data) - len(rest)
+
+    def _add(self, head: Head, body: bytes, answers: list[Answer]) -> None:
+        delay_s = head.retry_after_s if head.code == 429 or head.code >= 500 else None
+        answers.append(Answer(head.code, body, delay_s))
+        self.is_last = head.is_last
 
 
 class Channel(asyncio.Protocol):

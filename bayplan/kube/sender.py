@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ..errors import ApiError
 from .connection import JSON, MAX_RETRIES, Answer, Connection, UnreachableError, refusal
 from .post_pipeline import CHANNELS, Done, Post, PostPool
-from .request_metrics import NO_RESPONSE
+from .request_metrics import NO_RESPONSE, HostRequests
 from .retry_backoff import loop_time
 
 log = logging.getLogger(__name__)
@@ -56,13 +56,92 @@ class PostOrder(NamedTuple):
     """Determines the outcome when the response does not; raises the error if it failed."""
 
 
-class Posting(NamedTuple):
+class Posting:
     """A POST until it has its last response."""
 
-    path: str
-    body: bytes
-    done: Done
-    started: float
+    __slots__ = ("_done", "_is_retry", "_requests", "_send", "_started", "_tries", "body", "path")
+
+    def __init__(
+        self,
+        path: str,
+        body: bytes,
+        done: Done,
+        requests: HostRequests,
+        send: Callable[[Posting], None],
+        tries: int,
+    ) -> None:
+        self.path = path
+        self.body = body
+        self._done = done
+        self._requests = requests
+        self._send = send
+        self._tries = tries
+        self._is_retry = False
+        self._started = perf_counter()
+
+    def answered(self, answer: Answer | ApiError) -> None:
+        """Count a response, and pass it on unless the server asked for another attempt."""
+        if isinstance(answer, ClosedError):
+            self._done(answer)
+            return
+        code, received = NO_RESPONSE, None
+        if isinstance(answer, Answer):
+            code, received = answer.code, len(answer.body)
+        self._requests.attempted("POST", code, len(self.body), is_retry=self._is_retry)
+        if isinstance(answer, Answer) and code >= 300:
+            if self._tries and answer.retry_after_s is not None:
+                self._tries, self._is_retry = self._tries - 1, True
+                asyncio.get_running_loop().call_later(answer.retry_after_s, self._send, self)
+                return
+            answer = refusal(answer, f"POST {self.path}")
+        self._requests.ended("POST", perf_counter() - self._started, received)
+        self._done(answer)
+
+
+class PostWork:
+    """A PostOrder until it has its outcome: by posts, and by requests where those leave it open."""
+
+    __slots__ = ("_order", "_sender", "_tries", "_wait_s")
+
+    def __init__(self, sender: Sender, order: PostOrder, tries: int) -> None:
+        self._sender = sender
+        self._order = order
+        self._tries, self._wait_s = tries, FIRST_WAIT_S
+
+    def post(self) -> None:
+        """Post it."""
+        self._sender.post(self._order.path, self._order.body, self._answered)
+
+    def request(self) -> None:
+        """Send it as a request, which renews the token if necessary."""
+        self._sender.begin(Order(self._request, self._order.future, self._what))
+
+    @property
+    def _what(self) -> str:
+        return f"POST {self._order.path}"
+
+    def _answered(self, answer: Answer | ApiError) -> None:
+        future, confirm = self._order.future, self._order.confirm
+        if isinstance(answer, Answer):
+            self._sender.answered((future, None, None))
+        elif answer.code == 401:  # the token must be renewed first
+            self.request()
+        elif is_passing(answer) and self._tries > 1:
+            log.debug("%s: %s; trying again", self._what, answer)
+            asyncio.get_running_loop().call_later(self._wait_s, self.post)
+            self._tries, self._wait_s = self._tries - 1, self._wait_s * WAIT_FACTOR
+        elif confirm is not None and is_unclear(answer):
+            self._sender.begin(Order(lambda sender: confirm(sender, answer), future, self._what))
+        else:
+            self._sender.answered((future, None, answer))
+
+    async def _request(self, sender: Sender) -> Any:
+        try:
+            return await sender.request("POST", self._order.path, self._order.body)
+        except ApiError as error:
+            if self._order.confirm is None or not is_unclear(error):
+                raise
+            return await self._order.confirm(sender, error)
 
 
 class Sender:
@@ -82,7 +161,7 @@ class Sender:
         self._bucket = bucket
         self._is_limited = bucket.is_limited
         self._requests = connection.requests
-        self._answered = answered
+        self.answered = answered
         self._retries_bindings = retries_bindings
         """Fact of the release: posts are repeated after errors of the server, patches after a conflict, too."""
         self._is_ending = False
@@ -102,40 +181,18 @@ class Sender:
         while orders:
             order = orders.popleft()
             if isinstance(order, Order):
-                self._begin(order)
+                self.begin(order)
             else:
                 self._post(order)
 
     def post(self, path: str, body: bytes, done: Done, tries: int = MAX_RETRIES) -> None:
         """Post `body` in its turn; `done` receives the response, or the error."""
-        self._post_at(Posting(path, body, done, perf_counter()), tries)
+        self._send(Posting(path, body, done, self._requests, self._send, tries))
 
-    def _post_at(self, posting: Posting, tries: int, is_retry: bool = False) -> None:
-        path, body, done, started = posting
-        requests = self._requests
-
-        def answered(answer: Answer | ApiError) -> None:
-            received = None
-            if not isinstance(answer, ClosedError):
-                requests.sent("POST", len(body))
-            if isinstance(answer, Answer):
-                received = len(answer.body)
-                requests.answered("POST", answer.code, is_retry=is_retry)
-                if answer.code >= 300:
-                    if tries and answer.retry_after_s is not None:
-                        again = lambda: self._post_at(posting, tries - 1, True)  # noqa: E731
-                        asyncio.get_running_loop().call_later(answer.retry_after_s, again)
-                        return
-                    answer = refusal(answer, f"POST {path}")
-            elif not isinstance(answer, ClosedError):
-                requests.answered("POST", NO_RESPONSE, is_retry=is_retry)
-            if not isinstance(answer, ClosedError):
-                requests.ended("POST", perf_counter() - started, received)
-            done(answer)
-
+    def _send(self, posting: Posting) -> None:
         wait_s = self._take("POST")
         assert self._pool is not None, "callers check can_post first"
-        post = Post(path, body, answered)
+        post = Post(posting.path, posting.body, posting.answered)
         if wait_s:
             self._delayed.append((asyncio.get_running_loop().time() + wait_s, post))
             self._post_delayed()
@@ -203,48 +260,18 @@ class Sender:
         self._alarm = None
         self._post_delayed()
 
-    def _begin(self, order: Order) -> None:
+    def begin(self, order: Order) -> None:
+        """Start an order beside the others."""
         task = asyncio.get_running_loop().create_task(self._do(order))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 
     def _post(self, order: PostOrder) -> None:
-        path, body, future, confirm = order
-        what = f"POST {path}"
-
-        async def surely(sender: Sender) -> Any:
-            try:
-                return await sender.request("POST", path, body)
-            except ApiError as error:
-                if confirm is None or not is_unclear(error):
-                    raise
-                return await confirm(sender, error)
-
-        tries, wait_s = TRIES if self._retries_bindings else 1, FIRST_WAIT_S
-        slowly = Order(surely, future, what)
-        if self._pool is None:
-            self._begin(slowly)
-            return
-
-        def again(error: ApiError) -> None:
-            nonlocal tries, wait_s
-            log.debug("%s: %s; trying again", what, error)
-            asyncio.get_running_loop().call_later(wait_s, lambda: self.post(path, body, done))
-            tries, wait_s = tries - 1, wait_s * WAIT_FACTOR
-
-        def done(answer: Answer | ApiError) -> None:
-            if isinstance(answer, Answer):
-                self._answered((future, None, None))
-            elif answer.code == 401:  # the token must be renewed first
-                self._begin(slowly)
-            elif is_passing(answer) and tries > 1:
-                again(answer)
-            elif confirm is not None and is_unclear(answer):
-                self._begin(Order(lambda sender: confirm(sender, answer), future, what))
-            else:
-                self._answered((future, None, answer))
-
-        self.post(path, body, done)
+        work = PostWork(self, order, TRIES if self._retries_bindings else 1)
+        if self.can_post:
+            work.post()
+        else:
+            work.request()
 
     async def request(
         self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
@@ -291,7 +318,7 @@ class Sender:
             log.exception("%s failed", order.what)
             problem = ApiError(f"{order.what}: {error!r}")
         if order.future is not None:
-            self._answered((order.future, answer, problem))
+            self.answered((order.future, answer, problem))
         elif problem is not None and problem.code != 404:
             log.warning("%s: %s", order.what, problem)
 

@@ -83,8 +83,8 @@ MUTANTS = [
     Mutant(
         "a binding without a response has failed",
         SENDER,
-        "            elif confirm is not None and is_unclear(answer):",
-        "            elif confirm is not None and answer.code == 409:",
+        "        elif confirm is not None and is_unclear(answer):",
+        "        elif confirm is not None and answer.code == 409:",
     ),
     Mutant(
         "a binding without a response counts as written",
@@ -121,6 +121,12 @@ MUTANTS = [
         POSTING,
         "self._pool.answered(self.pending.popleft(), answer)",
         "self._pool.answered(self.pending.pop(), answer)",
+    ),
+    Mutant(
+        "only the first response of a read is taken",
+        POSTING,
+        "            self._add(head, data[begin:at], answers)\n",
+        "            self._add(head, data[begin:at], answers)\n            break\n",
     ),
     # Different writes
     Mutant(
