@@ -192,7 +192,7 @@ def with_more(
     added, _ = pack_first_fit(options, requests, need, start=fleet.by_option())
     if not added:
         return None
-    return spread_over_zones(added, options, start=fleet, but=verdict.lost_zone)
+    return spread_over_zones(added, options, start=fleet, within=verdict.zones)
 
 
 def with_larger(fleet: Fleet, probe: Probe) -> Fleet | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,9 +93,9 @@ def spread_over_zones(
     counts: Mapping[int, int],
     options: Sequence[NodeOption],
     start: Fleet | None = None,
-    but: str | None = None,
+    within: Collection[str] = (),
 ) -> Fleet:
-    """Nodes by option as a fleet, each in the zone with the least cpu so far; `but` is a zone to leave out.
+    """Nodes by option as a fleet, each in the zone with the least cpu so far, of those `within` if there are any.
 
     Nodes that run different pods are spread apart from each other.
     """
@@ -110,7 +110,7 @@ def spread_over_zones(
     )
     for option, count in sizes:
         one, kind = options[option], kinds[option]
-        zones = [zone for zone in one.zones if zone != but] or list(one.zones)
+        zones = [zone for zone in one.zones if zone in within] or list(one.zones)
         groups = {zone: NodeGroupKey(option, zone) for zone in zones}
         size = one.type.allocatable.get(CPU, 0)
         if len(zones) == 1:

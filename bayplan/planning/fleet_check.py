@@ -57,8 +57,8 @@ class OtherSeeds:
     """With how many of them every pod is placed."""
     most_pending: int = 0
     """Number of pods that stay pending with the last of them."""
-    missing: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), compare=False)
-    """int64 per class: the pods that stay pending with the last of them."""
+    failed: FleetVerdict | None = field(default=None, compare=False)
+    """The verdict with the last of them, if pods stay pending."""
 
     @property
     def is_steady(self) -> bool:
@@ -75,8 +75,8 @@ class FleetVerdict:
     """Pods without a node that a pool could hold."""
     missing: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """int64 per class: how many of them belong to it."""
-    lost_zone: str | None = None
-    """The zone that is gone when they are pending."""
+    zones: frozenset[str] = frozenset()
+    """Those in which further nodes may help; all if empty."""
     idle: Fleet = field(default_factory=Fleet)
     """The nodes of a good fleet that run no pod but those of daemons."""
     is_tied: bool = False
@@ -106,6 +106,7 @@ class Verifier:
         # Without a seed, ties would be broken differently in each run.
         self.settings = settings if settings.seed is not None else replace(settings, seed=0)
         self._known: dict[object, FleetVerdict] = {}
+        self._good: dict[object, FleetVerdict] = {}
         self.runs = 0
         has_extenders = settings.config is not None and bool(settings.config.extenders)
         # Connections to extenders cannot be shared by processes.
@@ -137,6 +138,8 @@ class Verifier:
                 self._known[key], runs = answer
                 self.runs += runs
             self._most_runs = max(self._most_runs, self.runs - before)
+            if self._known[key].is_good:
+                self._good[key] = self._known[key]
             if self._known[key].is_tied:
                 self._waiting.note(self._known[key].pending)
         return self._known[key]
@@ -172,26 +175,43 @@ class Verifier:
         return verdict, self.runs - before
 
     def _verify(self, fleet: Fleet) -> FleetVerdict:
-        verdict = self._judge(fleet)
-        verdict.missing = pending_counts(self._probe, verdict.pending)
-        return verdict
-
-    def _judge(self, fleet: Fleet) -> FleetVerdict:
         simulation, pending = self.run(fleet)
+        verdict = self._verdict(fleet, simulation, pending)
         if pending or simulation is None:
-            return FleetVerdict(fleet, pending)
-        verdict = FleetVerdict(fleet, simulation=simulation, idle=self._idle(fleet, simulation))
+            return verdict
+        verdict.simulation, verdict.idle = simulation, self._idle(fleet, simulation)
         for seed in self._seeds:
-            _, missing = self.run(fleet, seed)
-            if missing:
-                return FleetVerdict(fleet, missing, is_tied=True)
+            tied = self._verdict(fleet, *self.run(fleet, seed))
+            if tied.pending:
+                tied.is_tied = True
+                return tied
         for zone, left in self._losses(fleet):
             _, missing = self.run(left)
             floor = self._demands.survive_priority
             missing = [pod for pod in missing if floor is None or pod.priority >= floor]
             if missing:
-                return FleetVerdict(fleet, missing, lost_zone=zone)
+                zones = {
+                    name for one in self.options for name in one.zones if zone and name != zone
+                }
+                counts = pending_counts(self._probe, missing)
+                return FleetVerdict(fleet, missing, counts, frozenset(zones))
         return verdict
+
+    def _verdict(
+        self, fleet: Fleet, simulation: Simulation | None, pending: list[Pod]
+    ) -> FleetVerdict:
+        """The result of one simulation; pods that are spread need nodes in the zones with the fewest pods like them."""
+        zones: set[str] = set()
+        spread = {class_key(pod) for pod in pending if pod.spec.topology_spread_constraints}
+        if simulation is not None and spread:
+            zone_of = {name: group.zone for name, group in node_names(fleet, self.options)}
+            counts = {key: Counter(dict.fromkeys(fleet.zones(), 0)) for key in spread}
+            for pod in simulation.cluster.list("Pod"):
+                if pod.node_name in zone_of and (key := class_key(pod)) in counts:
+                    counts[key][zone_of[pod.node_name]] += 1
+            for one in counts.values():
+                zones |= {zone for zone, count in one.items() if count == min(one.values())}
+        return FleetVerdict(fleet, pending, pending_counts(self._probe, pending), frozenset(zones))
 
     def _idle(self, fleet: Fleet, simulation: Simulation) -> Fleet:
         used = {pod.node_name for pod in simulation.cluster.list("Pod") if not is_daemon(pod)}
@@ -207,59 +227,38 @@ class Verifier:
             for group, _ in fleet.key():
                 yield None, fleet.changed({group: -1})
 
-    def try_other_seeds(self, fleet: Fleet) -> OtherSeeds:
+    def try_other_seeds(self, fleet: Fleet, only_hard: bool = False) -> OtherSeeds:
         """Place all pods with further seeds, until pods stay pending or there is no time for one more.
 
-        Seeds with which pods stayed pending on an earlier fleet come first.
+        Seeds with which pods stayed pending on an earlier fleet come first; with `only_hard` there are no others.
         """
-        found = OtherSeeds()
-        first = self._demands.seeds
-        others = [
-            seed for seed in range(first, first + MOST_OTHER_SEEDS) if seed not in self._hard_seeds
-        ]
-        for seed in [*self._hard_seeds, *others]:
+        found, first = OtherSeeds(), self._demands.seeds
+        others = () if only_hard else range(first, first + MOST_OTHER_SEEDS)
+        for seed in dict.fromkeys([*self._hard_seeds, *others]):
             if not self.budget.has_time_for(1):
                 break
-            _, pending = self.run(fleet, seed)
+            verdict = self._verdict(fleet, *self.run(fleet, seed))
             found.tried += 1
-            if pending:
-                self._waiting.note(pending)
-                found.most_pending = len(pending)
-                found.missing = pending_counts(self._probe, pending)
+            if verdict.pending:
+                self._waiting.note(verdict.pending)
+                found.most_pending, found.failed = len(verdict.pending), verdict
                 if seed not in self._hard_seeds:
                     self._hard_seeds.append(seed)
                 break
             found.held += 1
         return found
 
-    def missing_with_hard_seeds(self, fleet: Fleet) -> Ints | None:
-        """The pods per class that stay pending with a seed that was hard before; None if there are none."""
-        for seed in self._hard_seeds:
-            if not self.budget.has_time_for(1):
-                break
-            _, pending = self.run(fleet, seed)
-            if pending:
-                return pending_counts(self._probe, pending)
-        return None
-
     def take_spare_pods(self, worth: NDArray[np.float64], most: float) -> bool:
         """Have room for copies of pods that waited with some seeds, worth so much at most, in fleets from now on; False
         if there are none.
         """
         self._spare = self._waiting.copies(self._probe, worth, most)
-        if self._spare:
-            self._known.clear()
+        self._known.clear()
         return bool(self._spare)
 
-    def forget_spare_pods(self) -> None:
-        """Have room for the workload alone in fleets from now on."""
-        self._spare = []
-        self._known.clear()
-
     def good_verdicts(self) -> list[FleetVerdict]:
-        """All fleets that were found to be good, the cheapest first."""
-        good = [one for one in self._known.values() if one.is_good]
-        return sorted(good, key=lambda one: one.fleet.price(self.options))
+        """All fleets that were found to be good, with room for spare pods or without, the cheapest first."""
+        return sorted(self._good.values(), key=lambda one: one.fleet.price(self.options))
 
     def run(self, fleet: Fleet, further_seed: int = 0) -> tuple[Simulation | None, list[Pod]]:
         """Place all pods on a fleet; returns the simulation and the pods that stay pending.

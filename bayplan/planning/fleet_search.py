@@ -152,12 +152,10 @@ class FleetSearch:
         self._lead, self._lead_estimate = None, np.inf
         self._repair(best.fleet, np.inf)
         if self.state.best is None:
-            self.verifier.forget_spare_pods()
+            self.verifier.take_spare_pods(self._worth, 0.0)
             self.state.best, self.state.price = best, price
         self.state.is_out_of_time = False
         self._improve()
-
-    # The parts in order
 
     def _begin_with_first_fit(self) -> None:
         probe = self.probe
@@ -394,8 +392,6 @@ class FleetSearch:
             self._lead, self._lead_estimate = fleet, estimate
         return estimate
 
-    # Fleets
-
     def _fleet(self, counts: Mapping[int, int]) -> Fleet:
         """Nodes by option in zones, with those that the minimum of each pool adds."""
         counts = Counter(counts)
@@ -420,8 +416,6 @@ class FleetSearch:
             verdict = self.verifier.verify(more)
         self._offer(verdict)
         return verdict
-
-    # State
 
     def _demand(self) -> Ints:
         """Pods per class, and as many more as the loss of a zone leaves to the others."""

@@ -97,7 +97,10 @@ def search_plan(
         assert verdict is not None, "a search has a fleet, good or not"
         other_seeds = None
         if state.best is not None and not state.is_interrupted:
-            verdict, other_seeds = find_steady(search)
+            try:
+                verdict, other_seeds = find_steady(search)
+            except KeyboardInterrupt:
+                state.best, state.is_interrupted = verdict, True
             state.price = verdict.fleet.price(probe.options)
         simulation = verifier.simulation_of(verdict)
         plan = plan_of(state, verdict, probe.options)

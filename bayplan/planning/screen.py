@@ -64,6 +64,10 @@ class FleetScreen:
         that are left out here.
         """
         self._is_possible = len(probe.order) > 0
+        specs = [one.pod.spec for one in probe.classes]
+        self._is_complete = not any(
+            one.has_pod_terms or one.topology_spread_constraints or one.host_ports for one in specs
+        )
         self._unfit: set[object] = set()
         """Keys of fleets on which pods stay pending; with more further pods they do so, too."""
 
@@ -126,8 +130,8 @@ class FleetScreen:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether simulations mostly found what was guessed."""
-        return self._further <= FEW_FURTHER
+        """Whether no pod depends on others, and simulations mostly found what was guessed."""
+        return self._is_complete and self._further <= FEW_FURTHER
 
     def choose(
         self, fleets: Sequence[Fleet], worth: Floats, most: int, unfit: int

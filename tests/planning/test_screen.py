@@ -57,6 +57,30 @@ def test_what_pods_demand_of_other_pods_is_left_out_of_a_guess() -> None:
     assert guesses.tolist() == [[0]]
 
 
+@pytest.mark.parametrize(
+    ("spec", "is_trusted"),
+    [
+        pytest.param({}, True, id="only amounts decide"),
+        pytest.param({"affinity": apart("web")}, False, id="anti-affinity"),
+        pytest.param(
+            {
+                "topologySpreadConstraints": [
+                    {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+                ]
+            },
+            False,
+            id="spread",
+        ),
+    ],
+)
+def test_guesses_are_trusted_only_where_no_pod_depends_on_others(
+    spec: dict[str, Any], is_trusted: bool
+) -> None:
+    probe = probe_of([make_deployment("web", 6, "300m", **spec), make_deployment("a", 1, "1")])
+
+    assert FleetScreen(probe, SEEDED).is_trusted == is_trusted
+
+
 def test_a_bare_pod_keeps_what_it_demands_of_nodes() -> None:
     pod = make_pod(
         "p",

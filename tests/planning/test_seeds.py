@@ -1,21 +1,29 @@
 """Seeds of ties: plans are verified with several, and get nodes for those with which pods would wait."""
 
+import numpy as np
 import pytest
 
+from bayplan.api.node import ZONE
 from bayplan.api.pod import Pod
+from bayplan.planning.first_fit import with_more
 from bayplan.planning.fleet import Fleet, NodeGroupKey
 from bayplan.planning.fleet_check import (
     MOST_OTHER_SEEDS,
     NO_DEMANDS,
     Demands,
+    FleetVerdict,
     OtherSeeds,
     Verifier,
 )
+from bayplan.planning.fleet_search import FleetSearch
 from bayplan.planning.node_probe import probe_workload
 from bayplan.planning.plan_input import prepare_input
+from bayplan.planning.planner import PlanRequest, plan_nodes
+from bayplan.planning.pools import NodePool
+from bayplan.planning.screen import FleetScreen
 from bayplan.planning.steady_plan import steadied
 from bayplan.sim.simulation import Simulation
-from tests.planning.test_plan import POOL, SEEDED, make_deployment
+from tests.planning.test_plan import POOL, SEEDED, make_deployment, make_type
 
 
 class LuckyVerifier(Verifier):
@@ -77,6 +85,75 @@ def test_a_plan_gets_nodes_for_other_seeds_until_all_hold() -> None:
 
     assert found == OtherSeeds(MOST_OTHER_SEEDS, MOST_OTHER_SEEDS, 0)
     assert sum(steady.fleet.values()) == 3
+
+
+@pytest.mark.parametrize(
+    "interrupted",
+    [
+        pytest.param((Verifier, "try_other_seeds"), id="while other seeds are tried"),
+        pytest.param((FleetSearch, "_search_with_spare_room"), id="while it gets spare room"),
+    ],
+)
+def test_ctrl_c_after_the_search_gives_the_plan_that_it_found(
+    interrupted: tuple[type, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(searching: object, *_: object) -> None:
+        if isinstance(searching, FleetSearch):
+            searching.state.best = None  # the search begins anew
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Verifier, "try_other_seeds", lambda *_: OtherSeeds(1, 0, 1))
+    monkeypatch.setattr(FleetScreen, "is_trusted", False)
+    monkeypatch.setattr(*interrupted, interrupt)
+
+    found = plan_nodes(
+        [make_deployment("a", 9, "1500m")], [POOL], SEEDED, PlanRequest(time_limit_s=20)
+    )
+
+    assert found.is_interrupted
+    assert found.is_complete
+    assert found.price > 0
+    assert found.other_seeds is None
+
+
+def test_pods_that_are_spread_need_nodes_in_the_zones_with_the_fewest() -> None:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    first = make_deployment("first", 1, "8")
+    web = make_deployment("web", 2, "1", topologySpreadConstraints=[spread])
+    types = (
+        make_type("small", 2, 4, 0.1, zones=("a", "b")),
+        make_type("large", 8, 32, 0.36, zones=("a", "b")),
+    )
+    given_ = prepare_input([first, web])
+    probe = probe_workload(given_, [NodePool("p", types)], SEEDED)
+    full = Fleet({NodeGroupKey(0, "a"): 1, NodeGroupKey(1, "b"): 1})
+
+    verdict = Verifier(given_, probe, SEEDED, NO_DEMANDS).verify(full)
+
+    assert [pod.labels["app"] for pod in verdict.pending] == ["web"], "skew keeps it out of zone a"
+    assert verdict.zones == {"b"}
+
+
+@pytest.mark.parametrize(
+    ("zones", "expected"),
+    [
+        pytest.param(frozenset[str](), "a", id="the one with the least cpu"),
+        pytest.param(frozenset("b"), "b", id="one in which it helps"),
+    ],
+)
+def test_further_nodes_come_into_a_zone(zones: frozenset[str], expected: str) -> None:
+    pool = NodePool("p", (make_type("small", 2, 4, 0.1, zones=("a", "b")),))
+    probe = probe_workload(prepare_input([make_deployment("web", 2, "1")]), [pool], SEEDED)
+    full = Fleet({NodeGroupKey(0, "a"): 1, NodeGroupKey(0, "b"): 2})
+
+    more = with_more(FleetVerdict(full, missing=np.array([1]), zones=zones), 1, probe)
+
+    assert more == full.changed({NodeGroupKey(0, expected): 1})
 
 
 def test_ties_are_drawn_otherwise_with_other_seeds() -> None:
