@@ -72,8 +72,8 @@ class Diagnosis:
         """
         self._by_row = RowStatuses()
         self._by_row.clear(len(self.table))
-        if not every_reason:  # the first to refuse a row has the last word
-            self._by_row.put_rows(np.zeros(0, dtype=np.int64), judgements[::-1])
+        if not every_reason:
+            self._by_row.put_rows(np.zeros(0, dtype=np.int64), judgements)
             return
         for rows, verdict, plugin in judgements:
             for position in np.flatnonzero(verdict.codes).tolist():

@@ -88,10 +88,12 @@ class RowStatuses:
             self.refused += 1
 
     def put_rows(self, rows: Ints, refusals: Sequence[tuple[Ints, Verdict, str]]) -> None:
-        """Give `rows` the statuses in `refusals`, rows with a verdict and its plugin; others: SUCCESS."""
+        """Give `rows` the statuses in `refusals`, rows with a verdict and its plugin, of which the first of a row
+        counts; others: SUCCESS.
+        """
         self.indices[rows] = 0
         for judged, verdict, plugin in refusals:
-            positions = np.flatnonzero(verdict.codes)
+            positions = np.flatnonzero((verdict.codes != 0) & (self.indices[judged] == 0))
             if len(positions):
                 self.indices[judged[positions]] = self._numbers_of(verdict, positions, plugin)
         self._recount()

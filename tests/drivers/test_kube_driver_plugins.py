@@ -84,11 +84,11 @@ def test_preempted_plugin_that_blocks_reads_its_cancellation(
             return SUCCESS
 
     server.make(NODES, node_tree("a"))
-    post_pod(server, "low", cpu="4", priority=1)
+    post_pod(server, "low", cpu="4")
 
     async def work(driver: KubeDriver) -> None:
         await until(entered.is_set)
-        post_pod(server, "high", cpu="4", priority=1000)
+        post_pod(server, "high", cpu="4", priorityClassName="system-cluster-critical")
         await until(lambda: node_of(server, "high"))
         assert not node_of(server, "low")
 

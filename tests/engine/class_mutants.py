@@ -45,7 +45,7 @@ CLASS_MUTANTS = [
     Mutant(
         "a hook that catches the exception for reading amounts reads none",
         "api/outline.py",
-        "return None if bare.was_read else made",
+        "return None if reads.happened else made",
         "return made",
     ),
     Mutant(
