@@ -46,6 +46,16 @@ def test_pods_that_name_their_node_have_the_answers_of_their_class() -> None:
     assert not world.check(full).totals
 
 
+def test_a_host_port_of_a_nominated_pod_is_taken() -> None:
+    world = make_world()
+    pod = make_pod("new", host_ports=[80], node_affinity=pinned("n4"))
+    assert world.check(pod).totals.keys() == {4}
+
+    world.nominate("q", 4, host_ports=[80])
+
+    assert not world.check(pod).totals
+
+
 def test_a_pod_with_a_node_of_its_own_in_sight_is_left_to_the_reference() -> None:
     world = make_world()
     decided(world, cpu="3")
