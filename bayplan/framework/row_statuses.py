@@ -137,7 +137,7 @@ class RowStatuses:
         return self._rejectors
 
     def histogram(self, counted: Sequence[int] | None = None) -> Counter[str]:
-        """On how many rows each reason stands; `counted` are the rows of each status, those of all rows if None."""
+        """Number of rows for each reason; `counted` has the number of rows of each status, all rows if None."""
         counts: Counter[str] = Counter()
         for status, count in zip(self.statuses, counted or self.counts, strict=True):
             for reason in status.reasons if count else ():

@@ -54,7 +54,7 @@ class AttachedVolumes:
         self.used: RowCounts[str] = RowCounts()
         """By how many claims and disks of a row's pods each volume is used."""
         self.present: RowCounts[str] = RowCounts()
-        """The same, the VolumeAttachments included."""
+        """By how many claims, disks and VolumeAttachments each volume is used on a row."""
         self._faults: RowCounts[str] = RowCounts()
         self._attachments = _Attachments(self.table, self._lister)
 
