@@ -8,15 +8,12 @@ cdef class GroupTracker:
 
     cdef readonly object ids, points, values
     cdef public int64_t version
-    cdef object samples, sizes
-    cdef int32_t[::1] numbers
-    cdef int32_t[::1] value_of
-    cdef int64_t[::1] sample_of
-    cdef int64_t[::1] size_of
-    cdef int64_t[::1] best_of
-    cdef int64_t[::1] ties_of
-    cdef int64_t[::1] points_of
-    cdef int32_t[::1] known_of
+    cdef public bint are_own
+    cdef object samples, sizes, marks
+    cdef const int64_t[::1] value_at
+    cdef int32_t[::1] numbers, value_of, known_of
+    cdef int64_t[::1] sample_of, size_of, best_of, ties_of, points_of
+    cdef const int64_t* columns[MOST_MARKS]
     cdef int64_t lowest[MOST_MARKS]
     cdef int64_t widths[MOST_MARKS]
     cdef int count
@@ -39,7 +36,7 @@ cdef class GroupTracker:
             slots *= self.widths[i]
             if slots > MOST_SLOTS:
                 raise OverflowError
-        self.values = values
+        self.values = self.value_at = values
         self.ids = np.full(size, -1, dtype=np.int32)
         self.numbers = self.ids
         self.value_of = np.full(size, -1, dtype=np.int32)
@@ -52,19 +49,23 @@ cdef class GroupTracker:
         self.points_of = self.points
         self.best_of = np.full(slots, -1, dtype=np.int64)
         self.ties_of = np.zeros(slots, dtype=np.int64)
-        self.update(marks, np.arange(size, dtype=np.int64))
+        self.update(np.arange(size, dtype=np.int64), marks)
 
-    def update(self, marks, const int64_t[::1] rows):
-        """Put `rows` in their groups. Raises OverflowError when a mark or a value is out of bounds: begin anew then."""
-        cdef const int64_t[::1] values = self.values
+    def update(self, const int64_t[::1] rows, marks=None):
+        """Put `rows` in their groups, by the marks in other arrays if such are given.
+
+        Raises OverflowError when a mark or a value is out of bounds: begin anew then.
+        """
+        cdef const int64_t* values = &self.value_at[0]
         cdef const int64_t[::1] held
-        cdef const int64_t* columns[MOST_MARKS]
         cdef Py_ssize_t i, row
         cdef int64_t slot, place, old, new
         cdef int k
-        for k in range(self.count):
-            held = marks[k]
-            columns[k] = &held[0]
+        if marks is not None:
+            self.marks = marks  # alive as long as the pointers
+            for k in range(self.count):
+                held = marks[k]
+                self.columns[k] = &held[0]
         for i in range(rows.shape[0]):
             row = rows[i]
             old, new = self.numbers[row], -1
@@ -73,7 +74,7 @@ cdef class GroupTracker:
                     raise OverflowError
                 slot = 0
                 for k in range(self.count):
-                    place = columns[k][row] - self.lowest[k]
+                    place = self.columns[k][row] - self.lowest[k]
                     if place < 0 or place >= self.widths[k]:
                         raise OverflowError
                     slot = slot * self.widths[k] + place

@@ -16,12 +16,11 @@ from ..amounts.kernel import REFUSED, RowGroups, group_each_row, group_rows, mak
 from ..framework import Code, CycleState, FilterPlugin, PreScorePlugin
 from ..runtime.plugin_calls import PodCalls
 from ..stamped_cache import BudgetedCache
-from ..table import ALL, Ints, NodeTable, Rows, RowValues
+from ..table import ALL, Column, Ints, NodeTable, Rows, RowValues
 from .class_plan import Scorer
 from .class_view import ClassView
 from .marks import GroupRules, Marks
 
-INT64 = np.dtype(np.int64)
 Trackers = BudgetedCache[Hashable, Any]
 """Groups that follow changed rows, by view and columns."""
 
@@ -94,29 +93,30 @@ def track_groups(
 ) -> Any:
     """Groups of the rows of a view that follow the log of row changes; None where there is no quick form of that.
 
-    They are stale when the view has another array of values: all rows were judged again then.
+    They are stale when the view has another array of values; only then may columns of the table have other arrays.
     """
-    log, key, arrays = table.row_changes, (view, columns), _arrays(view, columns)
+    log, key = table.row_changes, (view, columns)
     tracker = trackers.get(key)
     if tracker is not None and tracker.values is view.values:
         changed = log.rows_since(tracker.version)
         try:
             if changed is not None:
-                tracker.update(arrays, changed)
+                tracker.update(changed, None if tracker.are_own else _arrays(view, columns))
                 tracker.version = log.version
                 return tracker
         except OverflowError:
             pass  # a mark or a value is out of bounds: start again
-    tracker = make_tracker(view.values, arrays)
+    tracker = make_tracker(view.values, _arrays(view, columns))
     if tracker is not None:
         tracker.version = log.version
+        tracker.are_own = all(type(column) is Column for column in columns)
         trackers.put(key, tracker, tracker.cells)
     return tracker
 
 
 def _arrays(view: ClassView, columns: Sequence[RowValues]) -> list[Ints]:
     """Columns that distinguish rows, int64 each: the columns, and the raw scores of node objects."""
-    arrays = [np.asarray(column.view, INT64) for column in columns]
+    arrays = [np.asarray(column.view, np.int64) for column in columns]
     if view.part.raw_ids is not None:
         arrays.append(view.part.raw_ids)
     return arrays

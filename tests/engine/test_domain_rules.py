@@ -4,6 +4,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bayplan.amounts import kernel
@@ -298,3 +299,32 @@ def test_a_plugin_without_rules_is_called_beside_rules() -> None:
     world.check(make_pod("new", labels={"app": "web"}, spread=[even(ZONE, SOFT)]))
 
     assert world.decided
+
+
+class Crowded(ScorePlugin):
+    """Scores by whether a node has pods, told apart by a column of its own, with another array each time."""
+
+    name = "Crowded"
+    scope = GROUPS
+
+    def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues]:
+        class HasPods:
+            @property
+            def view(self) -> Ints:
+                return (table.pod_count > 0).astype(np.int64)
+
+        return [HasPods()]
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        return (table.pod_count[rows] > 0) * 50
+
+
+def test_a_column_of_a_plugin_may_have_another_array_each_time() -> None:
+    world = World(nodes=6, plugins=[Crowded])
+    pod = make_pod("new")
+    world.check(pod)
+
+    world.bind("full", 2)
+
+    totals = world.check(pod).totals
+    assert max(totals, key=lambda row: totals[row]) == 2

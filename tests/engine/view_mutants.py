@@ -163,10 +163,18 @@ VIEW_MUTANTS = [
     Mutant(
         "groups do not follow changed rows",
         GROUPS,
-        "tracker.update(arrays, changed)",
+        "tracker.update(changed, None if tracker.are_own else _arrays(view, columns))",
         "pass",
     ),
-    Mutant("groups stay for other columns", GROUPS, "(view, columns), _", "(view, None), _"),
+    Mutant(
+        "arrays of columns that are not the table's are kept",
+        GROUPS,
+        "tracker.are_own = all(type(column) is Column for column in columns)",
+        "tracker.are_own = True",
+    ),
+    Mutant(
+        "groups stay for other columns", GROUPS, "(view, columns)\n    t", "(view, None)\n    t"
+    ),
     Mutant("groups stay for other values", GROUPS, " and tracker.values is view.values:", ":"),
     Mutant(
         "groups stay when scores of node objects are included anew",
