@@ -113,8 +113,8 @@ class Committing:
         self.pre_binds = tuple(pre_binds)
         self.binds = tuple(binds)
         self.post_binds = tuple(post_binds)
-        self._plans: StampedCache[Hashable, CommitPlan] = StampedCache("commit plans")
-        """By which plugins have work: most specs share one."""
+        self._plans: StampedCache[Hashable, CommitPlan] = StampedCache("commit plans", 8192)
+        """By spec, and by which plugins have work: most specs share one."""
         self._handle = handle or Handle(NodeTable())
         self._metrics = self._handle.metrics.profile(self._handle.profile_name)
         every: dict[Plugin, None] = dict.fromkeys((*reserves, *permits, *pre_binds))
@@ -134,8 +134,13 @@ class Committing:
         """The plugins with work for pods of `spec`, as the cluster is now."""
         if self._version != self._handle.lister.version:
             self._follow_cluster()
-        commits = self._commits.about(spec.template or spec, self._stamp)
-        plan = self._plans.get(commits)
+        spec = spec.template or spec
+        plan = self._plans.get(spec, self._stamp)
+        return self._plans.put(spec, self._plan_of(spec)) if plan is None else plan
+
+    def _plan_of(self, spec: PodSpec) -> CommitPlan:
+        commits = self._commits.about(spec, self._stamp)
+        plan = self._plans.get(commits, self._stamp)
         return self._plans.put(commits, self._plan_for(commits)) if plan is None else plan
 
     def _plan_for(self, commits: Sequence[bool]) -> CommitPlan:
