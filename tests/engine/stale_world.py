@@ -23,5 +23,7 @@ def make_world(profile: str = "default", count: int = 12) -> World:
 
 
 def decided(world: World, **wish: Any) -> Outcome:
-    """Result of a pod; the engine and the reference agree on it."""
-    return world.check(make_pod("new", **wish))
+    """Result of a pod; the engine and the reference agree on it, also from the view that is cached the second time."""
+    pod = make_pod("new", **wish)
+    world.check(pod)
+    return world.check(pod)
