@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..api.custom import readable_resources
-from ..api.wire.kinds import KINDS
 from ..api.wire.sourced import is_keeping_sources
 from ..errors import ApiError
 from .connection import Connection
 from .discovery import custom_path, find_custom, find_served
 from .reflector import Batch, ExpiredError, Reflector
-from .watched_kinds import RESOURCES, Resource
+from .watched_kinds import RESOURCES, Resource, resource_of
 
 OnKind = Callable[[int, int], None]
 """Progress callback: kinds read and kinds in total."""
@@ -24,23 +23,16 @@ TRIES = 5
 
 KINDS_READ: tuple[Resource, ...] = (
     # Not read by the scheduler, but by admission and the controllers that create pods where a snapshot is opened.
-    Resource(KINDS["LimitRange"], "limitranges"),
-    Resource(KINDS["ResourceQuota"], "resourcequotas"),
-    Resource(KINDS["PriorityClass"], "priorityclasses"),
-    Resource(KINDS["RuntimeClass"], "runtimeclasses"),
-    Resource(KINDS["ResourceClaimTemplate"], "resourceclaimtemplates"),
+    *map(resource_of, ("LimitRange", "ResourceQuota", "PriorityClass", "RuntimeClass")),
+    resource_of("ResourceClaimTemplate"),
     *RESOURCES.values(),
 )
 """Order: pods last, after the objects they refer to."""
 
 WORKLOADS: tuple[Resource, ...] = (
     # Not followed: a recording has the pods that their controllers made.
-    Resource(KINDS["Deployment"], "deployments"),
-    Resource(KINDS["DaemonSet"], "daemonsets"),
-    Resource(KINDS["Job"], "jobs"),
-    Resource(KINDS["CronJob"], "cronjobs"),
-    Resource(KINDS["HorizontalPodAutoscaler"], "horizontalpodautoscalers"),
-    Resource(KINDS["Workload"], "workloads"),
+    *map(resource_of, ("Deployment", "DaemonSet", "Job", "CronJob")),
+    *map(resource_of, ("HorizontalPodAutoscaler", "Workload")),
 )
 """Read once, for questions about workloads and for the controllers where a snapshot is opened."""
 

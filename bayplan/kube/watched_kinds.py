@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ..api.wire.kinds import KINDS, Kind
+from ..api.wire.kinds import KINDS, Kind, plural_of
 from ..errors import ApiError
 from .first_streams import NOT_FINISHED
 
@@ -49,40 +49,26 @@ class Resource(msgspec.Struct, frozen=True):
         return f"{folder}/{self.plural}/{name}" if name else f"{folder}/{self.plural}"
 
 
-def _resource(
-    kind: str, plural: str, field_selector: str = "", gate: str = "", newer: tuple[str, ...] = ()
-) -> Resource:
-    return Resource(KINDS[kind], plural, field_selector, gate, newer)
+_GATES = {
+    **dict.fromkeys(("ResourceClaim", "ResourceSlice", "DeviceClass"), DEVICES),
+    "DeviceTaintRule": "DRADeviceTaintRules",
+}
+_NEWER = {"DeviceTaintRule": ("resource.k8s.io/v1",), "PodGroup": ("scheduling.k8s.io/v1beta1",)}
+
+
+def resource_of(kind: str) -> Resource:
+    """The resource of a built-in kind."""
+    selector, gate = NOT_FINISHED if kind == "Pod" else "", _GATES.get(kind, "")
+    return Resource(KINDS[kind], plural_of(kind), selector, gate, _NEWER.get(kind, ()))
 
 
 RESOURCES: dict[str, Resource] = {
-    resource.kind.name: resource
-    for resource in (
-        _resource("Namespace", "namespaces"),
-        _resource("Service", "services"),
-        _resource("ReplicationController", "replicationcontrollers"),
-        _resource("ReplicaSet", "replicasets"),
-        _resource("StatefulSet", "statefulsets"),
-        _resource("PodDisruptionBudget", "poddisruptionbudgets"),
-        _resource("PersistentVolume", "persistentvolumes"),
-        _resource("PersistentVolumeClaim", "persistentvolumeclaims"),
-        _resource("StorageClass", "storageclasses"),
-        _resource("CSINode", "csinodes"),
-        _resource("CSIDriver", "csidrivers"),
-        _resource("CSIStorageCapacity", "csistoragecapacities"),
-        _resource("VolumeAttachment", "volumeattachments"),
-        _resource("ResourceClaim", "resourceclaims", gate=DEVICES),
-        _resource("ResourceSlice", "resourceslices", gate=DEVICES),
-        _resource("DeviceClass", "deviceclasses", gate=DEVICES),
-        _resource(
-            "DeviceTaintRule",
-            "devicetaintrules",
-            gate="DRADeviceTaintRules",
-            newer=("resource.k8s.io/v1",),
-        ),
-        _resource("PodGroup", "podgroups", newer=("scheduling.k8s.io/v1beta1",)),
-        _resource("Node", "nodes"),
-        _resource("Pod", "pods", NOT_FINISHED),
+    kind: resource_of(kind)
+    for kind in (
+        *("Namespace", "Service", "ReplicationController", "ReplicaSet", "StatefulSet"),
+        *("PodDisruptionBudget", "PersistentVolume", "PersistentVolumeClaim", "StorageClass"),
+        *("CSINode", "CSIDriver", "CSIStorageCapacity", "VolumeAttachment", "ResourceClaim"),
+        *("ResourceSlice", "DeviceClass", "DeviceTaintRule", "PodGroup", "Node", "Pod"),
     )
 }
 """The kinds that the event handlers and the plugins read."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..schema.input_check import WrongTypeError, unknown_fields
 from ..schema.unknown import schema_type
-from ..wire.kinds import group_of
+from ..wire.kinds import group_of, resource_name
 from .field_causes import Cause
 from .field_defaults import apply_defaults
 from .object_validation import create_causes, metadata_causes
@@ -21,16 +21,7 @@ _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 def storage_of(api_version: str, kind: str) -> str:
     """The name of the storage of a built-in kind: `deployments.apps`; empty for other kinds."""
-    if not schema_type(api_version, kind):
-        return ""
-    word, group = kind.lower(), group_of(api_version)
-    if word.endswith("y"):
-        plural = f"{word[:-1]}ies"
-    elif word.endswith("s"):
-        plural = word if kind == "Endpoints" else f"{word}es"
-    else:
-        plural = f"{word}s"
-    return f"{plural}.{group}" if group else plural
+    return resource_name(api_version, kind) if schema_type(api_version, kind) else ""
 
 
 def creation_causes(api_version: str, kind: str, tree: Mapping[str, Any]) -> list[Cause]:

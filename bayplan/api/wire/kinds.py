@@ -105,6 +105,22 @@ def group_of(api_version: str) -> str:
     return api_version.rpartition("/")[0]
 
 
+def plural_of(kind: str) -> str:
+    """The name of a built-in kind in paths: `deployments`."""
+    word = kind.lower()
+    if word.endswith("y"):
+        return f"{word[:-1]}ies"
+    if word.endswith("s"):
+        return word if kind == "Endpoints" else f"{word}es"
+    return f"{word}s"
+
+
+def resource_name(api_version: str, kind: str) -> str:
+    """The name of a built-in kind in messages and quotas: `pods`, `deployments.apps`."""
+    group = group_of(api_version)
+    return f"{plural_of(kind)}.{group}" if group else plural_of(kind)
+
+
 def build_node(wire: NodeWire) -> Node:
     """Make a node."""
     meta, spec, status = wire.metadata, wire.spec, wire.status

@@ -31,13 +31,14 @@ from ...api.selectors import LabelSelector, Requirement
 from ...api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from ...api.taints import NO_EXECUTE, Toleration
 from ...api.text.quantity import NANO, NANO_PER_MILLI, Quantity
+from ...api.wire.kinds import resource_name
 from ...api.workloads import Namespace, PriorityClass
 from ...errors import InputError
 from ...framework.lister import Lister
 from ..objects.object_index import ClusterObject, ControllerCluster
 from . import limit_ranges, runtime_class_admission
 from .default_class import with_default_class
-from .quotas import COUNTED_KINDS, QuotaLedger
+from .quotas import QuotaLedger
 
 AnyObject = TypeVar("AnyObject", bound=Pod | Node | KubeObject)
 
@@ -65,9 +66,8 @@ class AdmissionRefusedError(InputError):
     """
 
     def __init__(self, obj: ClusterObject, problem: str, cause: Cause | None = None) -> None:
-        group = COUNTED_KINDS.get(obj.kind)
-        plural = f"{obj.kind.lower()}s" + (f".{group}" if group else "")
-        text = f'{plural} "{obj.name}" is forbidden: {problem}'
+        kind = resource_name(obj.api_version, obj.kind)
+        text = f'{kind} "{obj.name}" is forbidden: {problem}'
         if cause is not None:
             text = f'{obj.kind} "{obj.name}" is invalid: {cause.field}: {cause.message}'
         super().__init__(text)

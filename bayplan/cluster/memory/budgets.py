@@ -12,13 +12,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ...api.meta import controller_of
 from ...api.pod import Pod
+from ...api.wire.kinds import resource_name
 from ...api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
 from ...errors import BayplanError
 
 Find: TypeAlias = Callable[[str, str, str], Any]
 """The object of a kind, namespace and name; None when there is none."""
 
-UNSCALABLE = {"DaemonSet": "daemonsets.apps", "Job": "jobs.batch", "Node": "nodes"}
+UNSCALABLE = ("DaemonSet", "Job", "Node")
 """Owners of pods that have no number of replicas."""
 ALWAYS_ALLOW = "AlwaysAllow"
 
@@ -94,7 +95,8 @@ def _scale(owner: PodOwner, namespace: str, find: Find) -> tuple[PodOwner, int] 
     if workload is None:
         return None
     if owner.kind in UNSCALABLE:
-        raise BudgetSyncError(f"{UNSCALABLE[owner.kind]} does not implement the scale subresource")
+        kind = resource_name(workload.api_version, owner.kind)
+        raise BudgetSyncError(f"{kind} does not implement the scale subresource")
     above = controller_of(workload.metadata.owner_references or ())
     if owner.kind == "ReplicaSet" and above is not None and above.kind == "Deployment":
         owner = PodOwner(above.kind, above.name)

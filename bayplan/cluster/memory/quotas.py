@@ -18,6 +18,7 @@ from ...api.pod_spec import PodSpec
 from ...api.resources import QUOTA_PREFIX, is_hugepages, is_native, pod_amounts, pod_limits
 from ...api.storage import PersistentVolumeClaim
 from ...api.text.quantity import NANO, ExactAmount, nano_to_value, parse_quantity
+from ...api.wire.kinds import resource_name
 from ...framework.lister import Lister
 from ..objects.object_index import ClusterObject
 from .limit_ranges import with_notation
@@ -37,19 +38,11 @@ POD_NAMES = frozenset(
     {"pods", "count/pods", *(f"{w}{n}" for w in ("", "requests.", "limits.") for n in COMPUTE)}
 )
 CLAIM_NAMES = ("persistentvolumeclaims", "requests.storage")
-COUNTED_KINDS = {
-    "CronJob": "batch",
-    "DaemonSet": "apps",
-    "Deployment": "apps",
-    "Job": "batch",
-    "PodDisruptionBudget": "policy",
-    "ReplicaSet": "apps",
-    "ReplicationController": "",
-    "ResourceClaim": "resource.k8s.io",
-    "Service": "",
-    "StatefulSet": "apps",
-}
-"""The kinds of a simulation whose number quotas may limit, and their groups."""
+COUNTED_KINDS = (
+    *("CronJob", "DaemonSet", "Deployment", "Job", "PodDisruptionBudget", "ReplicaSet"),
+    *("ReplicationController", "ResourceClaim", "Service", "StatefulSet"),
+)
+"""The kinds of a simulation whose number quotas may limit."""
 BY_CLASS = ".storageclass.storage.k8s.io/"
 
 
@@ -143,7 +136,7 @@ class QuotaLedger:
         """Reason why a new object other than a pod or a claim is refused, by the number of its kind; empty if it is
         not.
         """
-        names = count_names(obj.kind) if self._used else ()
+        names = count_names(obj) if self._used else ()
         for quota in self._lister.list("ResourceQuota", obj.namespace) if names else ():
             wanted = {name: ONE for name in names if name in quota.hard}
             if wanted and not quota.scopes:
@@ -209,15 +202,14 @@ class QuotaLedger:
         return found
 
 
-def count_names(kind: str) -> tuple[str, ...]:
+def count_names(obj: ClusterObject) -> tuple[str, ...]:
     """Names that quotas have for the number of objects of a kind that is counted by nothing else; empty: not
     counted.
     """
-    group = COUNTED_KINDS.get(kind)
-    if group is None:
+    if obj.kind not in COUNTED_KINDS:
         return ()
-    plural = f"{kind.lower()}s"
-    return (f"count/{plural}.{group}",) if group else (f"count/{plural}", plural)
+    name = resource_name(obj.api_version, obj.kind)
+    return (f"count/{name}",) if "." in name else (f"count/{name}", name)
 
 
 def quota_excess(quota: ResourceQuota, wanted: Use, used: Use) -> str:
