@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
+from ..selectors import LabelSelector
 from ..text.name_faults import key_faults, subdomain_faults, value_faults
+from ..wire.nulls import without_nulls
 from .field_causes import Part, Tree
 
 _LISTED = "must be specified when `operator` is 'In' or 'NotIn'"
@@ -91,19 +95,7 @@ def _check_node_field(requirement: Part) -> None:
 
 def selects(selector: Tree, labels: Mapping[str, str]) -> bool:
     """Whether a valid label selector selects an object with these labels."""
-    pairs = selector.get("matchLabels") or {}
-    return all(labels.get(key) == value for key, value in pairs.items()) and all(
-        _meets(requirement, labels) for requirement in selector.get("matchExpressions") or ()
-    )
-
-
-def _meets(requirement: Tree, labels: Mapping[str, str]) -> bool:
-    key, operator = requirement.get("key"), requirement.get("operator")
-    if operator == "In":
-        return labels.get(key or "") in (requirement.get("values") or ())
-    if operator == "NotIn":
-        return labels.get(key or "") not in (requirement.get("values") or ())
-    return (key in labels) == (operator == "Exists")
+    return msgspec.convert(without_nulls(selector), LabelSelector).matches(labels)
 
 
 def refuse_unselected(workload: Part, labels: Any) -> None:
