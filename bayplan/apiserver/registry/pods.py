@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from ...api.rules.field_causes import Cause, Part, invalid_value, required
 from ...api.rules.immutable import is_same
 from ...api.rules.pod_rules import check_pod_spec
-from ...api.taints import NO_EXECUTE
+from ...api.taints import Toleration
 from ...api.text.quantity import parse_quantity
-from ...cluster.memory.admission import NODE_PROBLEM_SECONDS, NODE_PROBLEMS
+from ...api.wire.nulls import without_nulls
+from ...cluster.memory.admission import default_tolerations
 from .resource_table import BY_STORAGE, ApiResource
 from .status_errors import StatusError, bad_request, conflict, invalid
 
@@ -64,15 +67,9 @@ def be_patient(tree: Tree) -> None:
     """
     spec = tree.get("spec") or {}
     given = list(spec.get("tolerations") or ())
-    for taint in NODE_PROBLEMS:
-        if any(
-            t.get("key", "") in ("", taint) and t.get("effect", "") in ("", NO_EXECUTE)
-            for t in given
-        ):
-            continue
-        patience = {"key": taint, "operator": "Exists", "effect": NO_EXECUTE}
-        given.append({**patience, "tolerationSeconds": NODE_PROBLEM_SECONDS})
-    tree["spec"] = {**spec, "tolerations": given}
+    read = msgspec.convert(without_nulls(given), tuple[Toleration, ...])
+    added = default_tolerations(read)[len(read) :]
+    tree["spec"] = {**spec, "tolerations": [*given, *msgspec.to_builtins(added)]}
 
 
 def set_conditions(status: Tree, conditions: Iterable[Mapping[str, Any]], now: str) -> None:

@@ -98,6 +98,16 @@ def selector_at(*path: str) -> Cell:
     return lambda tree, now: _selector_text(at(tree, *path) or {})
 
 
+def reference_at(*path: str, names: Iterable[str] = ("kind", "name")) -> Cell:
+    """A cell with those of the fields of a reference that are set; empty without it."""
+
+    def cell(tree: Tree, now: datetime) -> str:
+        reference = at(tree, *path) or {}
+        return "/".join(str(reference[name]) for name in names if reference.get(name))
+
+    return cell
+
+
 def _selector_text(selector: Tree) -> str:
     if "matchLabels" not in selector and "matchExpressions" not in selector:
         return _pairs(selector)
@@ -205,11 +215,6 @@ def cron_job_last(tree: Tree, now: datetime) -> str:
     return since(last, now) if last else NONE
 
 
-def autoscaler_target(tree: Tree, now: datetime) -> str:
-    about = at(tree, "spec", "scaleTargetRef") or {}
-    return f"{about.get('kind')}/{about.get('name')}"
-
-
 def autoscaler_metrics(tree: Tree, now: datetime) -> str:
     """The targets; the current values are unknown, as nothing is measured."""
     found = []
@@ -265,11 +270,6 @@ def if_bound(cell: Cell) -> Cell:
     return lambda tree, now: cell(tree, now) if at(tree, "spec", "volumeName") else ""
 
 
-def volume_claim(tree: Tree, now: datetime) -> str:
-    kept_for = at(tree, "spec", "claimRef")
-    return f"{kept_for.get('namespace')}/{kept_for.get('name')}" if kept_for else ""
-
-
 def storage_class_name(tree: Tree, now: datetime) -> str:
     is_default = is_default_class(tree["metadata"].get("annotations") or {})
     return f"{tree['metadata']['name']}{' (default)' if is_default else ''}"
@@ -315,12 +315,6 @@ def ingress_addresses(tree: Tree, now: datetime) -> str:
     return ",".join(str(one.get("ip") or one.get("hostname")) for one in found)
 
 
-def ip_parent(tree: Tree, now: datetime) -> str:
-    parent = at(tree, "spec", "parentRef") or {}
-    steps = (parent.get(name) for name in ("group", "resource", "namespace", "name"))
-    return "/".join(str(step) for step in steps if step)
-
-
 def endpoints(tree: Tree, now: datetime) -> str:
     found = [
         f"{address.get('ip')}:{port.get('port')}"
@@ -332,11 +326,6 @@ def endpoints(tree: Tree, now: datetime) -> str:
 
 
 # Others
-
-
-def role(tree: Tree, now: datetime) -> str:
-    ref = tree.get("roleRef") or {}
-    return f"{ref.get('kind')}/{ref.get('name')}"
 
 
 def subjects(kind: str) -> Cell:

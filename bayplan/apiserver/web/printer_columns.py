@@ -27,6 +27,7 @@ _CREATED = ("Created_At .metadata.creationTimestamp",)
 _POLICY = ("ParamKind .spec.paramKind.kind or <unset>", "Age")
 _BINDING = ("PolicyName .spec.policyName", "ParamRef .spec.paramRef.name or <unset>", "Age")
 _WEBHOOKS = ("Webhooks #.webhooks[*]", "Age")
+_PARENT, _NAMES = ("spec", "parentRef"), ("group", "resource", "namespace", "name")
 _CONTAINERS = (
     "*Containers .spec.template.spec.containers[*].name or <none>",
     "*Images .spec.template.spec.containers[*].image or <none>",
@@ -37,7 +38,7 @@ _REPLICAS = (
     *("Age", *_WORKLOAD),
 )
 _ROLE_BINDING = (
-    *(("Role", cells.role), "Age", ("*Users", cells.subjects("User"))),
+    *(("Role", cells.reference_at("roleRef")), "Age", ("*Users", cells.subjects("User"))),
     ("*Groups", cells.subjects("Group")),
     ("*ServiceAccounts", cells.subjects("ServiceAccount")),
 )
@@ -158,7 +159,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         'MissingPL .status.conditions[?(@.type=="Dangling")].status or ?',
     ),
     "horizontalpodautoscalers.autoscaling": (
-        ("Reference", cells.autoscaler_target),
+        ("Reference", cells.reference_at("spec", "scaleTargetRef")),
         ("Targets", cells.autoscaler_metrics),
         "MinPods .spec.minReplicas or <unset>",
         "MaxPods .spec.maxReplicas or None",
@@ -177,7 +178,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         ("Ports", lambda tree, now: "80, 443" if cells.at(tree, "spec", "tls") else "80"),
         "Age",
     ),
-    "ipaddresses.networking.k8s.io": (("ParentRef", cells.ip_parent),),
+    "ipaddresses.networking.k8s.io": (("ParentRef", cells.reference_at(*_PARENT, names=_NAMES)),),
     "jobs.batch": (
         ("Status", cells.job_state),
         ("Completions", cells.job_completions),
@@ -224,7 +225,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         ("Access_Modes", cells.access_modes("spec")),
         "Reclaim_Policy .spec.persistentVolumeReclaimPolicy",
         ("Status", cells.phase),
-        ("Claim", cells.volume_claim),
+        ("Claim", cells.reference_at("spec", "claimRef", names=("namespace", "name"))),
         "StorageClass .spec.storageClassName",
         "VolumeAttributesClass .spec.volumeAttributesClassName or <unset>",
         "Reason .status.reason",
