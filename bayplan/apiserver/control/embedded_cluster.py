@@ -48,7 +48,8 @@ class LiveCluster(Mirror):
         self.making = Making(store, self, self.revisions)
         names = EventNames(clock)
         self._events = EventWriter(self.registry, names)
-        self._recorder = ObjectRecorder(self.registry, names)
+        self.tell = ObjectRecorder(self.registry, names).record
+        """Writes an event about an object, or counts it."""
 
     def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
         """A copy of all objects of `kind`, in `namespace` when given."""
@@ -149,17 +150,6 @@ class LiveCluster(Mirror):
     def record_event(self, event: PodEvent) -> None:
         """Write an event about a pod."""
         self._events.record(event)
-
-    def tell(
-        self,
-        about: ClusterObject,
-        reporter: Reporter,
-        what: tuple[str, str],
-        message: str,
-        field_path: str = "",
-    ) -> None:
-        """Write an event with this type and reason (`what`) about an object, or count it."""
-        self._recorder.record(about, reporter, what, message, field_path)
 
     def note(self, workload: ClusterObject, reason: str, message: str) -> None:
         """Write a normal event about a workload, as of its controller."""
