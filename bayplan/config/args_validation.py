@@ -31,6 +31,7 @@ from .plugin_args import (
     REQUESTED_TO_CAPACITY_RATIO,
     SCORING_STRATEGIES,
     SYSTEM_DEFAULTING,
+    AllocatedArgs,
     Args,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
@@ -39,8 +40,6 @@ from .plugin_args import (
     NodeLabelArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
-    NodeResourcesLeastAllocatedArgs,
-    NodeResourcesMostAllocatedArgs,
     PodTopologySpreadArgs,
     RequestedToCapacityRatioArgs,
     ResourceSpec,
@@ -224,11 +223,7 @@ def _resource_weights(resources: tuple[ResourceSpec, ...], path: str, problems: 
             problems.add(where, expected, spec.weight, upstream=upstream)
 
 
-def _allocated(
-    args: NodeResourcesLeastAllocatedArgs | NodeResourcesMostAllocatedArgs,
-    path: str,
-    problems: Problems,
-) -> None:
+def _allocated(args: AllocatedArgs, path: str, problems: Problems) -> None:
     _resource_weights(args.resources, f"{path}.resources", problems)
 
 
@@ -379,8 +374,7 @@ _VALIDATORS: dict[type[Args], Callable[[Any, str, Problems], None]] = {
     NodeResourcesBalancedAllocationArgs: _balanced_allocation,
     NodeResourcesFitArgs: _node_resources_fit,
     NodeLabelArgs: _node_label,
-    NodeResourcesLeastAllocatedArgs: _allocated,
-    NodeResourcesMostAllocatedArgs: _allocated,
+    AllocatedArgs: _allocated,
     PodTopologySpreadArgs: _pod_topology_spread,
     RequestedToCapacityRatioArgs: _requested_to_capacity_ratio,
     VolumeBindingArgs: _volume_binding,

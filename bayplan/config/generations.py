@@ -26,9 +26,9 @@ from .legacy.older_plugins import (
 )
 from .plugin_args import ARGS_TYPES, LEGACY_ARGS_TYPES, Args
 from .types import Plugins
+from .validation import REMOVED_PLUGINS
 
 _ALL_ARGS_TYPES = {**ARGS_TYPES, **LEGACY_ARGS_TYPES}
-LIMITS = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 _SCORERS_OF_V1BETA1 = frozenset(
     {
         "NodeLabel",
@@ -72,7 +72,7 @@ class Generation(msgspec.Struct, frozen=True):
         return default_plugins(gates)
 
 
-V1 = Generation("v1", ConfigurationV1, DEFAULT_PLUGINS, _ALL_ARGS_TYPES, removed=LIMITS)
+V1 = Generation("v1", ConfigurationV1, DEFAULT_PLUGINS, _ALL_ARGS_TYPES, removed=REMOVED_PLUGINS)
 V1BETA3 = Generation(
     "v1beta3", ConfigurationV1Beta2, V1BETA3_PLUGINS, _ALL_ARGS_TYPES, removed=_SCORERS_OF_V1BETA1
 )

@@ -116,14 +116,8 @@ class DynamicResourcesArgs(Args, frozen=True, rename="camel"):
     binding_timeout_s: Duration | None = field(default=600.0, name="bindingTimeout")
 
 
-class NodeResourcesLeastAllocatedArgs(Args, frozen=True, rename="camel"):
-    """The resources whose free share counts. A weight of 0 stays 0."""
-
-    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
-
-
-class NodeResourcesMostAllocatedArgs(Args, frozen=True, rename="camel"):
-    """The resources whose used share counts. A weight of 0 stays 0."""
+class AllocatedArgs(Args, frozen=True, rename="camel"):
+    """The resources whose free share counts, or whose used share. A weight of 0 stays 0."""
 
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
 
@@ -165,8 +159,8 @@ ARGS_TYPES: dict[str, type[Args]] = {
 # The plugins of earlier generations, which kube-scheduler v1.36 does not have.
 LEGACY_ARGS_TYPES: dict[str, type[Args]] = {
     "NodeLabel": NodeLabelArgs,
-    "NodeResourcesLeastAllocated": NodeResourcesLeastAllocatedArgs,
-    "NodeResourcesMostAllocated": NodeResourcesMostAllocatedArgs,
+    "NodeResourcesLeastAllocated": AllocatedArgs,
+    "NodeResourcesMostAllocated": AllocatedArgs,
     "RequestedToCapacityRatio": RequestedToCapacityRatioArgs,
     "ServiceAffinity": ServiceAffinityArgs,
 }
@@ -182,11 +176,7 @@ def fill_in(args: Args) -> Args:
             return msgspec.structs.replace(args, scoring_strategy=strategy)
         case NodeResourcesBalancedAllocationArgs():
             return msgspec.structs.replace(args, resources=_with_weights(args.resources))
-        case (
-            NodeResourcesLeastAllocatedArgs()
-            | NodeResourcesMostAllocatedArgs()
-            | RequestedToCapacityRatioArgs()
-        ):
+        case AllocatedArgs() | RequestedToCapacityRatioArgs():
             return msgspec.structs.replace(args, resources=args.resources or DEFAULT_RESOURCES)
         case PodTopologySpreadArgs(defaulting_type=""):
             return msgspec.structs.replace(args, defaulting_type=SYSTEM_DEFAULTING)

@@ -11,6 +11,7 @@ from ..api.resources import is_extended
 from ..api.text.name_faults import key_faults
 from ..releases.feature_gates import DEFAULT_GATES
 from .args_validation import seconds, validate_args
+from .files import API_VERSION
 from .gates import FeatureGates
 from .plugin_args import ARGS_TYPES, Args
 from .problems import Literally, ProblemKind, Problems, Upstream
@@ -30,7 +31,6 @@ ArgsPaths = dict[tuple[str, str], str]
 # Plugins of earlier versions. They are rejected by name at single extension points; under
 # multiPoint and at the placement points they are unknown plugins like any other.
 REMOVED_PLUGINS = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
-CURRENT = "kubescheduler.config.k8s.io/v1"
 _POINTS_WITHOUT_REMOVED = frozenset(POINT_NAMES).difference(PLACEMENT_POINTS)
 
 
@@ -46,7 +46,7 @@ def validate_config(
     config: SchedulerConfiguration,
     args_paths: Mapping[tuple[str, str], str] | None = None,
     removed: frozenset[str] = REMOVED_PLUGINS,
-    api_version: str = CURRENT,
+    api_version: str = API_VERSION,
     gates: FeatureGates = DEFAULT_GATES,
 ) -> Problems:
     """Return all faults of `config`, empty if it is valid.

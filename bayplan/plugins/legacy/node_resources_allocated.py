@@ -17,8 +17,7 @@ from ...api.pod import Pod, PodSpec
 from ...api.resources import CPU, PODS, parse_amounts
 from ...api.text.quantity import nano_to_milli, nano_to_value
 from ...config.plugin_args import (
-    NodeResourcesLeastAllocatedArgs,
-    NodeResourcesMostAllocatedArgs,
+    AllocatedArgs,
     RequestedToCapacityRatioArgs,
     ResourceSpec,
 )
@@ -32,7 +31,7 @@ class AllocationScorer(ScorePlugin):
     """A weighted mean, over resources, of points from 0 to 100."""
 
     scope = NODE_ROW
-    args_type: ClassVar[type[NodeResourcesLeastAllocatedArgs | NodeResourcesMostAllocatedArgs]]
+    args_type: ClassVar[type[Any]] = AllocatedArgs
 
     def __init__(self, weights: Mapping[str, int]) -> None:
         if not weights:
@@ -80,7 +79,6 @@ class NodeResourcesLeastAllocated(AllocationScorer):
     """Favours empty nodes."""
 
     name = "NodeResourcesLeastAllocated"
-    args_type = NodeResourcesLeastAllocatedArgs
 
     def points(self, requested: Ints, capacity: Ints) -> Ints:
         free = np.maximum(capacity - requested, 0)
@@ -92,7 +90,6 @@ class NodeResourcesMostAllocated(AllocationScorer):
     """Favours full nodes."""
 
     name = "NodeResourcesMostAllocated"
-    args_type = NodeResourcesMostAllocatedArgs
 
     def points(self, requested: Ints, capacity: Ints) -> Ints:
         used = np.minimum(requested, capacity)
@@ -104,6 +101,7 @@ class RequestedToCapacityRatio(AllocationScorer):
     """Favours the utilisation with the highest points of the shape, a broken line."""
 
     name = "RequestedToCapacityRatio"
+    args_type = RequestedToCapacityRatioArgs
 
     def __init__(self, weights: Mapping[str, int], shape: Sequence[tuple[int, int]]) -> None:
         # A weight that was not given is 1 here; the other two take it as it is.

@@ -6,8 +6,7 @@ import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.config.plugin_args import (
-    NodeResourcesLeastAllocatedArgs,
-    NodeResourcesMostAllocatedArgs,
+    AllocatedArgs,
     RequestedToCapacityRatioArgs,
     ResourceSpec,
     UtilizationShapePoint,
@@ -39,17 +38,25 @@ def ratio(shape: Any, **weights: int) -> RequestedToCapacityRatioArgs:
     return RequestedToCapacityRatioArgs(points, resources(**weights or {"cpu": 1, "memory": 1}))
 
 
-def least(**weights: int) -> NodeResourcesLeastAllocatedArgs:
-    return NodeResourcesLeastAllocatedArgs(resources(**weights))
+class Least(AllocatedArgs, frozen=True):
+    """Arguments of NodeResourcesLeastAllocated."""
 
 
-def most(**weights: int) -> NodeResourcesMostAllocatedArgs:
-    return NodeResourcesMostAllocatedArgs(resources(**weights))
+class Most(AllocatedArgs, frozen=True):
+    """Arguments of NodeResourcesMostAllocated."""
+
+
+def least(**weights: int) -> Least:
+    return Least(resources(**weights))
+
+
+def most(**weights: int) -> Most:
+    return Most(resources(**weights))
 
 
 PLUGINS: dict[type, type[AllocationScorer]] = {
-    NodeResourcesLeastAllocatedArgs: NodeResourcesLeastAllocated,
-    NodeResourcesMostAllocatedArgs: NodeResourcesMostAllocated,
+    Least: NodeResourcesLeastAllocated,
+    Most: NodeResourcesMostAllocated,
     RequestedToCapacityRatioArgs: RequestedToCapacityRatio,
 }
 
