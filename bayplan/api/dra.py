@@ -58,28 +58,27 @@ class CapacityRequirements(Wire, frozen=True):
     requests: dict[str, Quantity] | None = None
 
 
-class DeviceSubRequest(Wire, frozen=True):
+class WantedDevices(Wire, frozen=True):
+    """The devices of a request, or of one of its alternatives."""
+
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] | None = None
+    allocation_mode: str = ""
+    count: int = 0
+    tolerations: tuple[Toleration, ...] | None = None
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceSubRequest(WantedDevices, frozen=True):
     """One of the alternatives of a request."""
 
     name: str = ""
-    device_class_name: str = ""
-    selectors: tuple[DeviceSelector, ...] | None = None
-    allocation_mode: str = ""
-    count: int = 0
-    tolerations: tuple[Toleration, ...] | None = None
-    capacity: CapacityRequirements | None = None
 
 
-class ExactDeviceRequest(Wire, frozen=True):
+class ExactDeviceRequest(WantedDevices, frozen=True):
     """A request without alternatives."""
 
-    device_class_name: str = ""
-    selectors: tuple[DeviceSelector, ...] | None = None
-    allocation_mode: str = ""
-    count: int = 0
     admin_access: bool | None = None
-    tolerations: tuple[Toleration, ...] | None = None
-    capacity: CapacityRequirements | None = None
 
 
 class DeviceRequest(Wire, frozen=True):

@@ -11,7 +11,7 @@ import msgspec
 
 from .meta import KubeObject, Wire
 from .pod import Pod, PodResourceClaim
-from .pod_status import PodResourceClaimStatus
+from .pod_status import PodCondition, PodResourceClaimStatus
 from .volumes import TypedLocalObjectReference
 
 Entry = TypeVar("Entry", bound=Wire)
@@ -80,11 +80,9 @@ class DisruptionMode(Wire, frozen=True):
     all: dict[str, str] | None = None
 
 
-class PodGroupSpec(Wire, frozen=True):
+class PodGroupSettings(Wire, frozen=True):
     """The scheduling policy of a group of pods, with the fields of v1alpha2 and of v1beta1."""
 
-    pod_group_template_ref: PodGroupTemplateReference | None = None
-    workload_ref: WorkloadReference | None = None
     scheduling_policy: PodGroupPolicy = PodGroupPolicy()
     scheduling_constraints: PodGroupConstraints | None = None
     disruption_mode: str | DisruptionMode | None = None
@@ -92,6 +90,13 @@ class PodGroupSpec(Wire, frozen=True):
     priority: int | None = None
     priority_class_name: str = ""
     resource_claims: tuple[PodResourceClaim, ...] | None = None
+
+
+class PodGroupSpec(PodGroupSettings, frozen=True):
+    """The settings of a group, and the template that it was made from."""
+
+    pod_group_template_ref: PodGroupTemplateReference | None = None
+    workload_ref: WorkloadReference | None = None
 
     @property
     def is_disrupted_whole(self) -> bool:
@@ -107,15 +112,10 @@ SCHEDULED_CONDITIONS = (POD_GROUP_SCHEDULED, "PodGroupInitiallyScheduled")
 """The condition of a group that was scheduled, up to v1.36 and from v1.37 on."""
 
 
-class PodGroupCondition(Wire, frozen=True):
+class PodGroupCondition(PodCondition, frozen=True):
     """One aspect of a group's state."""
 
-    type: str = ""
-    status: str = ""
-    observed_generation: int = 0
     last_transition_time: str | None = None
-    reason: str = ""
-    message: str = ""
 
 
 class PodGroupStatus(Wire, frozen=True):
@@ -184,17 +184,10 @@ class PodGroup(KubeObject, frozen=True):
         return tuple(t.key for t in constraints.topology or ()) if constraints else ()
 
 
-class PodGroupTemplate(Wire, frozen=True):
+class PodGroupTemplate(PodGroupSettings, frozen=True):
     """Template of the groups of a workload."""
 
     name: str = ""
-    scheduling_policy: PodGroupPolicy = PodGroupPolicy()
-    scheduling_constraints: PodGroupConstraints | None = None
-    resource_claims: tuple[PodResourceClaim, ...] | None = None
-    disruption_mode: str | DisruptionMode | None = None
-    preemption_policy: str | None = None
-    priority_class_name: str = ""
-    priority: int | None = None
 
 
 class WorkloadSpec(Wire, frozen=True):

@@ -13,19 +13,7 @@ from .meta import KubeObject, Wire, controller_of
 from .pod import Pod
 from .selectors import LabelSelector, NodeSelector
 from .text.quantity import Quantity, parse_value
-from .volumes import (
-    ISCSI,
-    RBD,
-    AWSElasticBlockStore,
-    AzureDisk,
-    AzureFile,
-    Cinder,
-    GCEPersistentDisk,
-    PersistentVolumeClaimSpec,
-    Portworx,
-    VsphereVolume,
-    claim_name_of,
-)
+from .volumes import CommonSources, PersistentVolumeClaimSpec, claim_name_of
 
 STORAGE_V1 = "storage.k8s.io/v1"
 FILESYSTEM = "Filesystem"
@@ -83,7 +71,7 @@ class VolumeNodeAffinity(Wire, frozen=True):
     required: NodeSelector | None = None
 
 
-class PersistentVolumeSpec(Wire, frozen=True):
+class PersistentVolumeSpec(CommonSources, frozen=True):
     """The `spec` of a persistent volume."""
 
     capacity: dict[str, Quantity] | None = None
@@ -98,15 +86,6 @@ class PersistentVolumeSpec(Wire, frozen=True):
     local: PathVolume | None = None
     host_path: PathVolume | None = None
     nfs: NFSVolume | None = None
-    gce_persistent_disk: GCEPersistentDisk | None = None
-    aws_elastic_block_store: AWSElasticBlockStore | None = None
-    azure_disk: AzureDisk | None = None
-    azure_file: AzureFile | None = None
-    cinder: Cinder | None = None
-    portworx_volume: Portworx | None = None
-    vsphere_volume: VsphereVolume | None = None
-    rbd: RBD | None = None
-    iscsi: ISCSI | None = None
 
 
 class PersistentVolumeStatus(Wire, frozen=True):

@@ -5,7 +5,6 @@ tokens) decodes to a volume without a source; see `is_relevant`.
 """
 
 from msgspec import field
-from msgspec.structs import astuple
 
 from .containers import ResourceRequirements
 from .meta import EMPTY_META, ObjectMeta, Wire
@@ -145,12 +144,9 @@ class EmptyDirVolume(Wire, frozen=True):
     """Scratch space on the node, which is gone with the pod."""
 
 
-class Volume(Wire, frozen=True):
-    """A volume of a pod; at most one source is set."""
+class CommonSources(Wire, frozen=True):
+    """The sources that volumes of pods and persistent volumes have in common."""
 
-    name: str = ""
-    persistent_volume_claim: PersistentVolumeClaimVolume | None = None
-    ephemeral: EphemeralVolume | None = None
     gce_persistent_disk: GCEPersistentDisk | None = None
     aws_elastic_block_store: AWSElasticBlockStore | None = None
     azure_disk: AzureDisk | None = None
@@ -160,6 +156,14 @@ class Volume(Wire, frozen=True):
     vsphere_volume: VsphereVolume | None = None
     rbd: RBD | None = None
     iscsi: ISCSI | None = None
+
+
+class Volume(CommonSources, frozen=True):
+    """A volume of a pod; at most one source is set."""
+
+    name: str = ""
+    persistent_volume_claim: PersistentVolumeClaimVolume | None = None
+    ephemeral: EphemeralVolume | None = None
     csi: CSIVolume | None = None
     image: ImageVolume | None = None
     empty_dir: EmptyDirVolume | None = None
@@ -167,10 +171,9 @@ class Volume(Wire, frozen=True):
     @property
     def is_relevant(self) -> bool:
         """Whether the volume can affect placement."""
-        return astuple(self)[1:-1] != _NO_SOURCE
+        return self != Volume(name=self.name, empty_dir=self.empty_dir)
 
 
-_NO_SOURCE = astuple(Volume())[1:-1]
 EMPTY_DIR = Volume(empty_dir=EmptyDirVolume())
 """Stands for all scratch space of a pod."""
 

@@ -93,7 +93,7 @@ class ReplicationController(KubeObject, frozen=True):
         return 1 if self.spec.replicas is None else self.spec.replicas
 
 
-class ReplicaSetSpec(Wire, frozen=True):
+class ReplicasSpec(Wire, frozen=True):
     """Replicas, selector and template."""
 
     replicas: int | None = None
@@ -102,17 +102,22 @@ class ReplicaSetSpec(Wire, frozen=True):
     min_ready_seconds: int = 0
 
 
-class ReplicaSet(KubeObject, frozen=True):
-    """Keeps a number of equal pods running."""
+class Replicated(KubeObject, frozen=True):
+    """Base of the workloads of apps/v1 with a number of replicas."""
 
-    kind: ClassVar[str] = "ReplicaSet"
     api_version: ClassVar[str] = APPS_V1
 
-    spec: ReplicaSetSpec = ReplicaSetSpec()
+    spec: ReplicasSpec = ReplicasSpec()
 
     @property
     def replicas(self) -> int:
         return 1 if self.spec.replicas is None else self.spec.replicas
+
+
+class ReplicaSet(Replicated, frozen=True):
+    """Keeps a number of equal pods running."""
+
+    kind: ClassVar[str] = "ReplicaSet"
 
 
 class RollingUpdate(Wire, frozen=True):
@@ -143,32 +148,23 @@ class ClaimRetention(Wire, frozen=True):
     when_scaled: str = ""
 
 
-class StatefulSetSpec(Wire, frozen=True):
+class StatefulSetSpec(ReplicasSpec, frozen=True):
     """Replicas, selector, template and volume claim templates."""
 
-    replicas: int | None = None
-    selector: LabelSelector | None = None
-    template: PodTemplateSpec = PodTemplateSpec()
     volume_claim_templates: tuple[PersistentVolumeClaim, ...] | None = None
     service_name: str = ""
     pod_management_policy: str = ""
     update_strategy: UpdateStrategy | None = None
     ordinals: StatefulSetOrdinals | None = None
-    min_ready_seconds: int = 0
     persistent_volume_claim_retention_policy: ClaimRetention | None = None
 
 
-class StatefulSet(KubeObject, frozen=True):
+class StatefulSet(Replicated, frozen=True):
     """Keeps numbered pods running, each with its own storage."""
 
     kind: ClassVar[str] = "StatefulSet"
-    api_version: ClassVar[str] = APPS_V1
 
     spec: StatefulSetSpec = StatefulSetSpec()
-
-    @property
-    def replicas(self) -> int:
-        return 1 if self.spec.replicas is None else self.spec.replicas
 
     @property
     def first_ordinal(self) -> int:
@@ -182,28 +178,19 @@ class StatefulSet(KubeObject, frozen=True):
         return (limits.partition or 0) if limits is not None else 0
 
 
-class DeploymentSpec(Wire, frozen=True):
+class DeploymentSpec(ReplicasSpec, frozen=True):
     """Replicas, selector, template and update strategy."""
 
-    replicas: int | None = None
-    selector: LabelSelector | None = None
-    template: PodTemplateSpec = PodTemplateSpec()
     strategy: UpdateStrategy | None = None
-    min_ready_seconds: int = 0
     paused: bool = False
 
 
-class Deployment(KubeObject, frozen=True):
+class Deployment(Replicated, frozen=True):
     """Rolls out replica sets."""
 
     kind: ClassVar[str] = "Deployment"
-    api_version: ClassVar[str] = APPS_V1
 
     spec: DeploymentSpec = DeploymentSpec()
-
-    @property
-    def replicas(self) -> int:
-        return 1 if self.spec.replicas is None else self.spec.replicas
 
 
 class DaemonSetSpec(Wire, frozen=True):

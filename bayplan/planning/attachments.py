@@ -14,9 +14,8 @@ from ..api.dra import (
     ALL_DEVICES,
     ClaimNotReadyError,
     DeviceRequest,
-    DeviceSubRequest,
-    ExactDeviceRequest,
     ResourceClaim,
+    WantedDevices,
     resource_claim_name,
 )
 from ..api.pod import Pod
@@ -119,5 +118,5 @@ def _least(request: DeviceRequest) -> int:
     return min(map(_count, request.first_available or ()), default=0)
 
 
-def _count(one: ExactDeviceRequest | DeviceSubRequest) -> int:
+def _count(one: WantedDevices) -> int:
     return 1 if one.allocation_mode == ALL_DEVICES else max(one.count, 1)

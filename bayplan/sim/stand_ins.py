@@ -19,7 +19,7 @@ from ..api.pod import Pod
 from ..api.pod_groups import GangPolicy, PodGroup, PodGroupPolicy, PodGroupSpec
 from ..api.pod_spec import PodSchedulingGroup
 from ..api.wire.kinds import group_of
-from ..api.workloads import PodTemplateSpec, ReplicaSet, ReplicaSetSpec
+from ..api.workloads import PodTemplateSpec, ReplicaSet, ReplicasSpec
 from ..cluster.memory.created_names import make_free_name
 from ..cluster.objects.object_index import ClusterObject
 
@@ -164,7 +164,7 @@ def _replica_set(
             annotations=meta.annotations,
             owner_references=(owner,),
         ),
-        spec=ReplicaSetSpec(replicas=replicas, template=template),
+        spec=ReplicasSpec(replicas=replicas, template=template),
     )
 
 

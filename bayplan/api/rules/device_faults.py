@@ -17,10 +17,9 @@ from ..dra import (
     DeviceClass,
     DeviceRequest,
     DeviceSelector,
-    DeviceSubRequest,
-    ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimTemplate,
+    WantedDevices,
 )
 from ..selectors import Problem, quote
 from ..text.quantity import parse_quantity
@@ -74,9 +73,7 @@ def _selector_problems(selectors: Iterable[DeviceSelector] | None, path: str) ->
             yield f"{path}[{i}].cel.expression", str(error)
 
 
-def _all_requests(
-    devices: DeviceClaim, path: str
-) -> Iterator[tuple[str, ExactDeviceRequest | DeviceSubRequest]]:
+def _all_requests(devices: DeviceClaim, path: str) -> Iterator[tuple[str, WantedDevices]]:
     for i, request in enumerate(devices.requests or ()):
         if request.exactly is not None:
             yield f"{path}.requests[{i}].exactly", request.exactly
@@ -109,7 +106,7 @@ def _request_problems(request: DeviceRequest, path: str) -> Iterator[Problem]:
             yield f"{path}.firstAvailable[{i}].name", "expected a name; got none"
 
 
-def _wanted_problems(wanted: ExactDeviceRequest | DeviceSubRequest, path: str) -> Iterator[Problem]:
+def _wanted_problems(wanted: WantedDevices, path: str) -> Iterator[Problem]:
     if not wanted.device_class_name:
         yield f"{path}.deviceClassName", "expected the name of a DeviceClass; got none"
     mode = wanted.allocation_mode

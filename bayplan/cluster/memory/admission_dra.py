@@ -15,10 +15,9 @@ from ...api.dra import (
     DeviceClaim,
     DeviceClass,
     DeviceRequest,
-    DeviceSubRequest,
-    ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimTemplate,
+    WantedDevices,
 )
 from ...api.meta import KubeObject
 from ...api.node import Node
@@ -27,7 +26,7 @@ from ...api.rules.device_faults import expression_problems
 from .admission import AdmissionError
 
 AnyObject = TypeVar("AnyObject", bound=Pod | Node | KubeObject)
-Wanted = TypeVar("Wanted", ExactDeviceRequest, DeviceSubRequest)
+Wanted = TypeVar("Wanted", bound=WantedDevices)
 
 
 def admit_devices(obj: AnyObject) -> AnyObject:

@@ -16,8 +16,8 @@ from ...api.dra import (
     DeviceClass,
     DeviceConstraint,
     DeviceRequest,
-    DeviceSubRequest,
     ExactDeviceRequest,
+    WantedDevices,
 )
 from ...api.taints import Toleration
 from ...api.text.quantity import Quantity
@@ -109,7 +109,7 @@ def _options(request: DeviceRequest, classes: DeviceClasses, where: str) -> tupl
 
 def _plan_request(
     request: DeviceRequest,
-    wanted: ExactDeviceRequest | DeviceSubRequest,
+    wanted: WantedDevices,
     alternative: str,
     position: int,
     classes: DeviceClasses,
@@ -140,7 +140,7 @@ def _plan_request(
     )
 
 
-def _fault(wanted: ExactDeviceRequest | DeviceSubRequest, features: DeviceFeatures) -> str:
+def _fault(wanted: WantedDevices, features: DeviceFeatures) -> str:
     """Reason why the search cannot serve a request, as the end of a sentence that begins with its name; empty if it
     can.
     """
