@@ -123,15 +123,13 @@ class LeaderElector:
         name = (self._lock.name,)
         return [
             ReadGauge(
-                "leader_election_master_status",
+                "leader_election_master_status{name}",
                 "Whether this process holds the lease: 1 is yes.",
-                ("name",),
                 lambda: {name: int(self.is_leading)},
             ),
             ReadCounter(
-                "leader_election_slowpath_total",
+                "leader_election_slowpath_total{name}",
                 "How often a renewal had to read the lease first.",
-                ("name",),
                 lambda: {name: self._slow_renewals},
             ),
         ]

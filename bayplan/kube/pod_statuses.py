@@ -119,7 +119,6 @@ class PodStatuses:
 
 
 STATUS_PATCH, BINDING = "pod_status_patch", "pod_binding"
-LABELS = ("call_type", "result")
 
 
 class ApiCalls:
@@ -132,18 +131,17 @@ class ApiCalls:
 
     def __init__(self, pending: Callable[[], Mapping[tuple[str], int]]) -> None:
         self.executed = CounterFamily(
-            "scheduler_async_api_call_execution_total", "Writes about pods, by type.", LABELS
+            "scheduler_async_api_call_execution_total{call_type,result}",
+            "Writes about pods, by type.",
         )
         self.duration = HistogramFamily(
-            "scheduler_async_api_call_execution_duration_seconds",
+            "scheduler_async_api_call_execution_duration_seconds{call_type,result}",
             "Time from a write about a pod to the response.",
             exponential_buckets(0.001, 2, 15),
-            LABELS,
         )
         self.pending = ReadGauge(
-            "scheduler_pending_async_api_calls",
+            "scheduler_pending_async_api_calls{call_type}",
             "Writes that wait for an earlier one about the same pod.",
-            ("call_type",),
             pending,
         )
 

@@ -27,57 +27,48 @@ class RequestMetrics:
 
     def __init__(self) -> None:
         self.requests = CounterFamily(
-            "rest_client_requests_total",
+            "rest_client_requests_total{code,method,host}",
             "Requests to the API server, by status code of the response; '<error>' without one.",
-            ("code", "method", "host"),
         )
         self.duration = HistogramFamily(
-            "rest_client_request_duration_seconds",
+            "rest_client_request_duration_seconds{verb,host}",
             "Time from a request to its last response, with repetitions that the server asked for.",
             DURATION_S,
-            ("verb", "host"),
         )
         self.limited = HistogramFamily(
-            "rest_client_rate_limiter_duration_seconds",
+            "rest_client_rate_limiter_duration_seconds{verb,host}",
             "Time for which the client's own rate limit held a request.",
             DURATION_S,
-            ("verb", "host"),
         )
 
         self.retries = CounterFamily(
-            "rest_client_request_retries_total",
+            "rest_client_request_retries_total{code,verb,host}",
             "Attempts of requests after the first, by status code of the response.",
-            ("code", "verb", "host"),
         )
         self.sent = HistogramFamily(
-            "rest_client_request_size_bytes",
+            "rest_client_request_size_bytes{verb,host}",
             "Size of the bodies of requests.",
             SIZE_BYTES,
-            ("verb", "host"),
         )
         self.received = HistogramFamily(
-            "rest_client_response_size_bytes",
+            "rest_client_response_size_bytes{verb,host}",
             "Size of the bodies of responses.",
             SIZE_BYTES,
-            ("verb", "host"),
         )
         self.plugin_calls = ReadCounter(
-            "rest_client_exec_plugin_call_total",
+            "rest_client_exec_plugin_call_total{code,call_status}",
             "Calls of the credential plugin, by its exit status and what came of them.",
-            ("code", "call_status"),
         )
         self.certificate_ttl = ReadGauge(
             "rest_client_exec_plugin_ttl_seconds",
             "Time until the client certificate from a credential plugin expires; +Inf without one.",
-            (),
             lambda: {(): math.inf},
         )
 
     @property
     def families(self) -> list[Family]:
         """Metrics to expose."""
-        counted: list[Family] = [self.requests, self.duration, self.limited, self.retries]
-        return [*counted, self.sent, self.received, self.plugin_calls, self.certificate_ttl]
+        return list(vars(self).values())
 
     def of(self, server: str) -> HostRequests:
         """The part of one server, by its address."""

@@ -38,7 +38,8 @@ def build_info_family(patch: str = DEFAULT_PATCH) -> GaugeFamily:
     """`kubernetes_build_info`: always 1, with the versions as labels."""
     info = build_info(patch)
     family = GaugeFamily(
-        "kubernetes_build_info", "The version, as labels; the value is always 1.", tuple(info)
+        f"kubernetes_build_info{{{','.join(info)}}}",
+        "The version, as labels; the value is always 1.",
     )
     family.labels(*info.values()).value = 1
     return family

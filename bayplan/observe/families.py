@@ -21,12 +21,12 @@ F = TypeVar("F", bound="Family")
 
 
 class Family(ABC):
-    """One metric: its name, help text and labels, which may also be written as `name{label,label}`."""
+    """One metric: its name with its labels, written as `name{label,label}`, and its help text."""
 
-    def __init__(self, name: str, help: str, labels: tuple[str, ...]) -> None:
-        self.name, _, written = name.removesuffix("}").partition("{")
+    def __init__(self, name: str, help: str) -> None:
+        self.name, _, labels = name.removesuffix("}").partition("{")
         self.help = help
-        self.label_names = labels or tuple(filter(None, written.split(",")))
+        self.label_names = tuple(filter(None, labels.split(",")))
 
     @abstractmethod
     def read(self) -> Mapping[LabelValues, Any]:
@@ -36,10 +36,8 @@ class Family(ABC):
 class Recorded(Family, Generic[S]):
     """A metric whose series are held and changed by other code."""
 
-    def __init__(
-        self, name: str, help: str, labels: tuple[str, ...], make: Callable[[], S]
-    ) -> None:
-        super().__init__(name, help, labels)
+    def __init__(self, name: str, help: str, make: Callable[[], S]) -> None:
+        super().__init__(name, help)
         self._make = make
         self._series: dict[LabelValues, S] = {}
         self._tallies: dict[tuple[LabelValues, ...], Tally] = {}
@@ -75,8 +73,8 @@ class Recorded(Family, Generic[S]):
 class CounterFamily(Recorded[CounterSeries]):
     """A metric that only grows."""
 
-    def __init__(self, name: str, help: str, labels: tuple[str, ...] = ()) -> None:
-        super().__init__(name, help, labels, CounterSeries)
+    def __init__(self, name: str, help: str) -> None:
+        super().__init__(name, help, CounterSeries)
 
     def read(self) -> Values:
         found = {}
@@ -90,11 +88,9 @@ class CounterFamily(Recorded[CounterSeries]):
 class HistogramFamily(Recorded[Histogram]):
     """A metric that is a distribution."""
 
-    def __init__(
-        self, name: str, help: str, bounds: list[float], labels: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, name: str, help: str, bounds: list[float]) -> None:
         self.bounds = bounds
-        super().__init__(name, help, labels, lambda: Histogram(bounds))
+        super().__init__(name, help, lambda: Histogram(bounds))
 
     def read(self) -> dict[LabelValues, Distribution]:
         found = {}
@@ -113,8 +109,8 @@ class HistogramFamily(Recorded[Histogram]):
 class GaugeFamily(Recorded[Gauge]):
     """A metric that goes up and down."""
 
-    def __init__(self, name: str, help: str, labels: tuple[str, ...] = ()) -> None:
-        super().__init__(name, help, labels, Gauge)
+    def __init__(self, name: str, help: str) -> None:
+        super().__init__(name, help, Gauge)
 
     def read(self) -> Values:
         return {values: gauge.value for values, gauge in self._series.items()}
@@ -123,10 +119,8 @@ class GaugeFamily(Recorded[Gauge]):
 class ReadCounter(Family):
     """A counter maintained elsewhere, read when it is exposed. Its `source` may be set later."""
 
-    def __init__(
-        self, name: str, help: str, labels: tuple[str, ...] = (), source: Source = dict
-    ) -> None:
-        super().__init__(name, help, labels)
+    def __init__(self, name: str, help: str, source: Source = dict) -> None:
+        super().__init__(name, help)
         self.source = source
 
     def read(self) -> Values:
@@ -160,7 +154,7 @@ class MetricRegistry:
 
     def read_counter(self, name: str, help: str, source: Source = dict) -> ReadCounter:
         """Expose a new counter that is maintained elsewhere."""
-        return self.add(ReadCounter(name, help, source=source))
+        return self.add(ReadCounter(name, help, source))
 
     def counter(self, name: str, help: str) -> CounterFamily:
         """Expose a new counter."""

@@ -4,7 +4,7 @@ from bayplan.observe.families import CounterFamily, GaugeFamily, HistogramFamily
 
 
 def make_counters() -> CounterFamily:
-    return CounterFamily("pods_total", "Pods.", ("result", "profile"))
+    return CounterFamily("pods_total{result,profile}", "Pods.")
 
 
 def test_a_series_is_the_same_object_each_time() -> None:
@@ -43,7 +43,7 @@ def test_a_metric_without_labels_is_always_exposed(family: CounterFamily | Histo
 
 
 def test_a_gauge_is_always_exposed() -> None:
-    family = GaugeFamily("work", "Work.", ("kind",))
+    family = GaugeFamily("work{kind}", "Work.")
 
     family.labels("binding")
 
@@ -62,7 +62,7 @@ def test_a_tally_counts_for_several_series() -> None:
 
 
 def test_a_tally_in_a_histogram_counts_zeros() -> None:
-    family = HistogramFamily("seconds", "Seconds.", [1.0, 2.0], ("point",))
+    family = HistogramFamily("seconds{point}", "Seconds.", [1.0, 2.0])
     family.labels("Permit").observe(1.5)
 
     family.together([("Permit",), ("PostBind",)]).count += 3
@@ -75,7 +75,7 @@ def test_a_tally_in_a_histogram_counts_zeros() -> None:
 
 
 def test_a_callback_counter_is_read_when_exposed() -> None:
-    family = ReadCounter("pods_total", "Pods.", ("queue",))
+    family = ReadCounter("pods_total{queue}", "Pods.")
     assert family.read() == {}
 
     counts = {("active",): 1}
