@@ -18,7 +18,7 @@ import msgspec
 
 from ..clock import Clock
 from ..errors import ApiError, NotFoundError
-from .leader import LeaderElector, micro_time
+from .leader import LeaderElector, LeaseSender, micro_time
 from .reflector import Chunks
 from .retry_backoff import Backoff
 
@@ -63,14 +63,8 @@ class CoordinatedElector(LeaderElector):
         return await self._update(lease, spec)
 
 
-class CandidateConnection(Protocol):
+class CandidateConnection(LeaseSender, Protocol):
     """The required part of a `Connection`."""
-
-    async def get(self, path: str) -> Tree:
-        """GET `path`."""
-
-    async def send(self, method: str, path: str, tree: Any = None) -> Tree:
-        """Send `tree` and return the response."""
 
     def stream(
         self, path: str, query: Mapping[str, str | int], silence_s: float

@@ -155,23 +155,10 @@ class Connection:
         """GET `path`, decoded."""
         return decode_tree(await self.request("GET", path, query=query))
 
-    async def send(
-        self,
-        method: str,
-        path: str,
-        tree: Any = None,
-        *,
-        content_type: str = JSON,
-        query: Mapping[str, str | int] | None = None,
-        timeout_s: float = REQUEST_TIMEOUT_S,
-    ) -> Tree:
-        """Send `tree` (POST, PUT, PATCH, DELETE) and return the response, decoded."""
+    async def send(self, method: str, path: str, tree: Any = None) -> Tree:
+        """Send `tree` (POST, PUT, DELETE) and return the response, decoded."""
         body = None if tree is None else msgspec.json.encode(tree)
-        return decode_tree(
-            await self.request(
-                method, path, body, query=query, content_type=content_type, timeout_s=timeout_s
-            )
-        )
+        return decode_tree(await self.request(method, path, body))
 
     @asynccontextmanager
     async def stream(

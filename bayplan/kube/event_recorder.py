@@ -19,6 +19,7 @@ from msgspec import UNSET, UnsetType
 from ..api.meta import Wire
 from ..api.pod import Pod
 from ..api.pod_groups import PodGroup
+from ..api.storage import ObjectReference
 from ..clock import Clock, SystemClock
 from ..errors import ApiError, ConflictError, NotFoundError
 from ..framework.handle import PodEvent
@@ -37,17 +38,6 @@ ONCE = "Scheduled"
 """Reasons that occur once per pod, and so are not remembered: there may be a thousand per second."""
 
 Key = tuple[str, ...]
-
-
-class EventObject(Wire, frozen=True):
-    """The object of an event."""
-
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-    api_version: str = ""
-    resource_version: str = ""
 
 
 class EventMeta(Wire, frozen=True):
@@ -75,8 +65,8 @@ class Event(Wire, frozen=True):
     reason: str
     type: str
     note: str
-    regarding: EventObject
-    related: EventObject | UnsetType = UNSET
+    regarding: ObjectReference
+    related: ObjectReference | UnsetType = UNSET
     series: Series | UnsetType = UNSET
     api_version: str = msgspec.field(default="")
     kind: str = msgspec.field(default="")
@@ -273,8 +263,8 @@ def _rfc3339(moment: datetime) -> str:
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _reference(obj: Pod | PodGroup) -> EventObject:
-    return EventObject(
+def _reference(obj: Pod | PodGroup) -> ObjectReference:
+    return ObjectReference(
         kind=obj.kind,
         namespace=obj.namespace,
         name=obj.name,

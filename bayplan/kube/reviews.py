@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from ..errors import ApiError
@@ -20,13 +20,11 @@ AT_ONCE = 8
 """Reviews that are under way at the same time."""
 
 
-async def missing_permissions(
-    connection: Connection, resources: Iterable[Resource], verbs: Sequence[str] = READING
-) -> list[str]:
+async def missing_permissions(connection: Connection, resources: Iterable[Resource]) -> list[str]:
     """`watch pods`: the verbs and resources that the user lacks; empty also if the server does not answer such
     questions.
     """
-    wanted = [(verb, resource) for resource in resources for verb in verbs]
+    wanted = [(verb, resource) for resource in resources for verb in READING]
     slots = asyncio.Semaphore(AT_ONCE)
 
     async def is_allowed(verb: str, resource: Resource) -> bool:
