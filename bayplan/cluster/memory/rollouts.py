@@ -104,16 +104,13 @@ def _most(deployment: Deployment) -> int:
     return deployment.replicas + rollout_limits(limits, deployment.replicas)[0]
 
 
-def annotated(
-    replica_set: ReplicaSet, deployment: Deployment, with_size: bool = True
-) -> ReplicaSet:
-    """The replica set with the annotations of its deployment and, with its size, the replicas that are wanted."""
+def annotated(replica_set: ReplicaSet, deployment: Deployment) -> ReplicaSet:
+    """The replica set with the annotations of its deployment and the replicas that are wanted."""
     notes = {k: v for k, v in deployment.annotations.items() if k not in OWN_NOTES}
-    if with_size:
-        strategy = deployment.spec.strategy
-        is_rolling = strategy is None or strategy.type != RECREATE
-        most = _most(deployment) if is_rolling and deployment.replicas else deployment.replicas
-        notes |= {DESIRED_REPLICAS: str(deployment.replicas), MAX_REPLICAS: str(most)}
+    strategy = deployment.spec.strategy
+    is_rolling = strategy is None or strategy.type != RECREATE
+    most = _most(deployment) if is_rolling and deployment.replicas else deployment.replicas
+    notes |= {DESIRED_REPLICAS: str(deployment.replicas), MAX_REPLICAS: str(most)}
     found = {**replica_set.annotations, **notes}
     if found == replica_set.annotations:
         return replica_set
