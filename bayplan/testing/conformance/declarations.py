@@ -52,7 +52,7 @@ def check_settled(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
             _check_without(plugin, pod, table, "pre_filter", state)
     if isinstance(plugin, PreScorePlugin) and settled.pre_score is not None:
         state = CycleState()
-        if not isinstance(plugin, PreFilterPlugin) or _goes_on(plugin, state, pod, table):
+        if pre_filtered(plugin, state, pod, table):
             before = state.clone()
             asked = plugin.pre_score(state, pod, table, table.live_rows)
             _compare(plugin, pod, "pre_score", settled.pre_score, asked)
@@ -71,7 +71,7 @@ def check_looks_at(plugin: Plugin, pod: Pod, table: NodeTable, others: Iterable[
         return
     give_handle(plugin, table)
     state = CycleState()
-    if isinstance(plugin, PreFilterPlugin) and not _goes_on(plugin, state, pod, table):
+    if not pre_filtered(plugin, state, pod, table):
         return
     added = [other.replace(name=f"{other.name}-more", uid=f"{other.uid}-more") for other in others]
     for node in table.nodes_at(table.live_rows):
@@ -94,7 +94,10 @@ def check_looks_at(plugin: Plugin, pod: Pod, table: NodeTable, others: Iterable[
                 )
 
 
-def _goes_on(plugin: PreFilterPlugin, state: CycleState, pod: Pod, table: NodeTable) -> bool:
+def pre_filtered(plugin: Plugin, state: CycleState, pod: Pod, table: NodeTable) -> bool:
+    """Run PreFilter; return whether Filter would run."""
+    if not isinstance(plugin, PreFilterPlugin):
+        return True
     answer = plugin.pre_filter(state, pod, table)
     return isinstance(answer, PreFilterResult) or answer.is_success
 

@@ -29,7 +29,6 @@ from ...framework import (
     NodeInfo,
     Plugin,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
     Status,
@@ -48,6 +47,7 @@ from .declarations import (
     fail,
     give_handle,
     moved,
+    pre_filtered,
     status_text,
     without_objects,
 )
@@ -268,7 +268,7 @@ def _check_group_scores(
     plugin: ScorePlugin, pod: Pod, table: NodeTable, keys: dict[int, tuple[int, ...]]
 ) -> None:
     state, rows = CycleState(), table.numbers(table.live_rows)
-    if isinstance(plugin, FilterPlugin) and _pre_filtered(plugin, state, pod, table):
+    if isinstance(plugin, FilterPlugin) and pre_filtered(plugin, state, pod, table):
         rows = rows[plugin.filter_rows(state, pod, table, rows).feasible]
     of_key: dict[tuple[int, ...], list[int]] = {}
     for row in rows.tolist():
@@ -435,14 +435,6 @@ def _answers(point: Point, plugin: Plugin, pod: Pod, table: NodeTable) -> dict[s
     return {node.name: a for node, a in zip(table.nodes_at(rows), answers, strict=True)}
 
 
-def _pre_filtered(plugin: Plugin, state: CycleState, pod: Pod, table: NodeTable) -> bool:
-    """Run PreFilter; return whether Filter would run."""
-    if not isinstance(plugin, PreFilterPlugin):
-        return True
-    answer = plugin.pre_filter(state, pod, table)
-    return isinstance(answer, PreFilterResult) or answer.is_success
-
-
 def _pre_scored(plugin: Plugin, state: CycleState, pod: Pod, table: NodeTable) -> bool:
     """Run PreFilter and PreScore, with every node feasible; return whether Score would run."""
     if isinstance(plugin, PreFilterPlugin):
@@ -479,7 +471,7 @@ def _score_node(plugin: ScorePlugin, state: CycleState, pod: Pod, node: NodeInfo
     return plugin.score_node(state, pod, node)
 
 
-FILTER = Point("filter_rows", "filter_node", _pre_filtered, _filter_rows, _filter_node)
+FILTER = Point("filter_rows", "filter_node", pre_filtered, _filter_rows, _filter_node)
 SCORE = Point("score_rows", "score_node", _pre_scored, _score_rows, _score_node)
 
 
