@@ -12,6 +12,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, TimerHandle
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -188,3 +192,27 @@ class Timers:
             heapq.heappop(self._heap)[2].fire()
             fired += 1
         return fired
+
+
+class LoopAlarm:
+    """Calls `action` on an event loop at the moment of `clock` that was set last."""
+
+    def __init__(self, clock: Clock, action: Callable[[], None]) -> None:
+        self._clock = clock
+        self._action = action
+        self._handle: TimerHandle | None = None
+        self._when: float | None = None
+
+    def set(self, loop: AbstractEventLoop | None, when: float | None) -> None:
+        """Set another moment; None for neither of them."""
+        if when == self._when:
+            return
+        if self._handle is not None:
+            self._handle.cancel()
+        self._handle, self._when = None, when
+        if loop is not None and when is not None:
+            self._handle = loop.call_later(self._clock.wait_s(when), self._fire)
+
+    def _fire(self) -> None:
+        self._when = None
+        self._action()

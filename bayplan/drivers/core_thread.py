@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from ..clock import Clock
+from ..clock import Clock, LoopAlarm
 from ..framework import Status
 from ..kube.loop_bridge import Crossing, PatientCrossing
 from ..scheduler.collector import rare_collections
@@ -62,7 +62,7 @@ class Core:
         self._scheduler: Scheduler | None = None
         self._may_schedule = False
         self._is_turn_due = False
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm = LoopAlarm(clock, self.wake)
 
     @property
     def is_running(self) -> bool:
@@ -134,7 +134,7 @@ class Core:
     async def stop(self, timeout_s: float) -> None:
         """Schedule no more, and give up the work under way."""
         self._scheduler = None
-        self._set_alarm(None)
+        self._alarm.set(self.loop, None)
         self.executor.cancel()
 
     # On the scheduler's thread
@@ -169,16 +169,8 @@ class Core:
                 if self._clock.monotonic() > end:
                     self.wake()
                     return
-        self._set_alarm(scheduler.next_timer())
-
-    def _set_alarm(self, when: float | None) -> None:
-        """Be woken when a wait or a backoff ends."""
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-        if when is not None:
-            delay_s = max(when - self._clock.monotonic(), 0)
-            self._alarm = self.loop.call_later(delay_s, self.wake)
+        # Be woken when a wait or a backoff ends.
+        self._alarm.set(self.loop, scheduler.next_timer())
 
 
 class CoreThread(Core):

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..api.pod import Pod
-from ..clock import Clock, Timers
+from ..clock import Clock, LoopAlarm, Timers
 from ..config.types import SchedulerConfiguration
 from ..framework import Status, failure
 from ..scheduler.build import build_scheduler
@@ -92,7 +92,6 @@ class LoopDriver:
         take_first: Callable[[], Sequence[Pod]] = tuple,
     ) -> None:
         self._clock = clock
-        self._wake = wake
         self._take_first = take_first
         self.scheduler = build_scheduler(
             config,
@@ -105,9 +104,7 @@ class LoopDriver:
                 feature_gates=feature_gates,
             ),
         )
-        self._alarm: asyncio.TimerHandle | None = None
-        self._alarm_at: float | None = None
-        """When the alarm is due, on the driver's clock."""
+        self._alarm = LoopAlarm(clock, wake)
         cluster.watch(self.scheduler)
 
     def run(self) -> bool:
@@ -121,22 +118,7 @@ class LoopDriver:
         while self.scheduler.schedule_one() is not None:
             if self._clock.monotonic() > end:
                 return True
-        self._set_alarm()
-        return False
-
-    def _set_alarm(self) -> None:
-        """Be woken when a wait or a backoff ends."""
+        # Be woken when a wait or a backoff ends.
         when = self.scheduler.next_timer()
-        if when == self._alarm_at:
-            return
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-        self._alarm_at = when
-        if when is not None:
-            delay_s = self._clock.wait_s(when)
-            self._alarm = asyncio.get_running_loop().call_later(delay_s, self._on_alarm)
-
-    def _on_alarm(self) -> None:
-        self._alarm_at = None
-        self._wake()
+        self._alarm.set(asyncio.get_running_loop() if when is not None else None, when)
+        return False

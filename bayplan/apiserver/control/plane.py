@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from ...api.pod_stages import StageRule
-from ...clock import Clock, Timers
+from ...clock import Clock, LoopAlarm, Timers
 from ...cluster.memory.controllers import Controllers
 from ...cluster.memory.cron_job_controller import CronJobController
 from ...cluster.memory.jobs import ended_as
@@ -106,9 +106,7 @@ class ControlPlane:
             cluster.watch(agents)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._due: asyncio.Handle | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._alarm_at: float | None = None
-        """Time when the timer is due, on the plane's clock."""
+        self._alarm = LoopAlarm(clock, self.wake)
         self._extra: list[Callable[[], bool]] = []
         store.follow(lambda change: self.wake())
 
@@ -167,10 +165,10 @@ class ControlPlane:
 
     def stop(self) -> None:
         """Stop running."""
-        self._loop = self._alarm_at = None
-        for handle in (self._due, self._timer):
-            if handle is not None:
-                handle.cancel()
+        self._loop = None
+        self._alarm.set(None, None)
+        if self._due is not None:
+            self._due.cancel()
 
     def wake(self) -> None:
         """Run soon: changes that arrive together are processed together."""
@@ -198,7 +196,7 @@ class ControlPlane:
             self._go_on(self._loop)
         elif self.has_work:
             self.wake()
-        self._set_timer()
+        self._alarm.set(self._loop, self.timers.next())
 
     def _go_on(self, loop: asyncio.AbstractEventLoop) -> None:
         """Run again after the requests and watches of this turn of the loop."""
@@ -220,19 +218,3 @@ class ControlPlane:
         except Exception:  # a fault of one controller must not end the others
             log.exception("a controller failed")
         return None
-
-    def _set_timer(self) -> None:
-        """Wake up when the next timer is due."""
-        when = self.timers.next()
-        if when == self._alarm_at:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._alarm_at = when
-        if when is not None and self._loop is not None:
-            self._timer = self._loop.call_later(self.clock.wait_s(when), self._on_alarm)
-
-    def _on_alarm(self) -> None:
-        self._alarm_at = None
-        self.wake()
