@@ -8,7 +8,7 @@ from typing import TypeAlias
 from ..api.pod import Pod
 from ..api.workloads import PodDisruptionBudget
 from ..cluster.memory.object_store import MemoryCluster
-from .plain_part import PlainPart
+from ..sim.plain_part import PlainPart
 
 LabelsKey: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
 """A namespace, and the labels of pods in it."""

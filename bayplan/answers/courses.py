@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from .plain_part import PlainPart
+from ..sim.plain_part import PlainPart
 
 
 @dataclass(frozen=True, slots=True)

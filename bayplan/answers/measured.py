@@ -16,6 +16,7 @@ from ..api.text.quantity import format_quantity
 from ..cluster.memory.pod_index import is_there
 from ..manifests.measured_use import RESOURCES, MeasuredUse, Units
 from ..manifests.timeline import InputObject
+from ..sim.plain_part import PlainPart
 
 Proposed = Callable[[Pod], Mapping[str, Units] | None]
 """The new requests of a pod's containers; None if they stay."""
@@ -40,8 +41,10 @@ class UseTotal:
 
 
 @dataclass(slots=True)
-class UseAgainstRequests:
+class UseAgainstRequests(PlainPart):
     """The requests of running pods against their use, and what follows from the difference."""
+
+    PLAIN = "totals measuredPods=measured runningPods=pods byUse"
 
     totals: list[UseTotal]
     measured: int
@@ -60,15 +63,6 @@ class UseAgainstRequests:
         nodes, running = nodes_and_pods(objects)
         demands = ((1, pod.requests, use.of_pod(pod.namespace, pod.name)) for pod in running)
         return cls(*summed(nodes.values(), demands))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "totals": [each.to_dict() for each in self.totals],
-            "measuredPods": self.measured,
-            "runningPods": self.pods,
-            "byUse": self.by_use,
-        }
 
 
 def summed(nodes: Iterable[Node], demands: Iterable[Demand]) -> tuple[list[UseTotal], int, int]:

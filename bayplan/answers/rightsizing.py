@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from msgspec import to_builtins
-
 from ..api.pod import Pod
 from ..api.resources import CPU, allocatable_units
 from ..api.text.quantity import format_quantity
@@ -18,6 +16,7 @@ from ..api.workloads import workload_of
 from ..manifests.measured_use import RESOURCES, MeasuredUse, Units
 from ..manifests.timeline import InputObject
 from ..sim.html_summary import make_frame
+from ..sim.plain_part import PlainPart
 from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..sim.totals import ClusterTotals, TotalsChange
 from ..trials import NONE_WAITED, SettledAnswer, Settlement
@@ -67,8 +66,10 @@ class RequestProposal:
 
 
 @dataclass(slots=True, repr=False)
-class Rightsizing(SettledAnswer):
+class Rightsizing(PlainPart, SettledAnswer):
     """The proposals, and the cluster with them."""
+
+    PLAIN = "settled proposals unmeasuredPods=unmeasured waiting placed overcommittedNodes=displaced totals"
 
     proposals: list[RequestProposal]
     """Those that free most come first."""
@@ -109,18 +110,6 @@ class Rightsizing(SettledAnswer):
     def to_frame(self) -> Any:
         """The proposals as a pandas DataFrame."""
         return make_frame(one.to_dict() for one in self.proposals)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, as docs/output.md describes it."""
-        return {
-            "settled": to_builtins(self.settled),
-            "proposals": [one.to_dict() for one in self.proposals],
-            "unmeasuredPods": self.unmeasured,
-            "waiting": self.waiting,
-            "placed": list(self.placed),
-            "overcommittedNodes": list(self.displaced),
-            "totals": self.totals.to_list(),
-        }
 
 
 def find_rightsizing(

@@ -12,6 +12,7 @@ from ..api.pod import Pod
 from ..api.resources import PODS
 from ..api.wire.encode import to_dict
 from ..sim.html_summary import ShownAnswer, make_frame
+from ..sim.plain_part import PlainPart
 from .fleet import Fleet, NodeOption, fleet_objects, node_names
 from .fleet_check import FleetVerdict, OtherSeeds
 from .node_probe import UnplaceableClass, class_label
@@ -25,8 +26,10 @@ BETWEEN_PODS = ("affinity rules", "topology spread constraints")
 
 
 @dataclass(slots=True)
-class PlannedNodes:
+class PlannedNodes(PlainPart):
     """Equal nodes of a plan."""
+
+    PLAIN = "pool type zone? spot=is_spot count price"
 
     pool: str
     type: str
@@ -41,12 +44,7 @@ class PlannedNodes:
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {
-            "pool": self.pool,
-            "type": self.type,
-            "zone": self.zone or None,
-            "spot": self.is_spot,
-            "count": self.count,
-            "price": self.price,
+            **PlainPart.to_dict(self),
             "total": round(self.price * self.count, 6),
             "use": {name: round(share, 4) for name, share in self.use.items()},
         }

@@ -14,6 +14,7 @@ from typing import Any
 from ..cluster.memory.absent_owners import is_daemon
 from .measures.waits import distribution, latencies
 from .outcomes import PodResult
+from .plain_part import PlainPart
 from .use_over_time import UseSeries
 
 HOUR_S = 3600.0
@@ -21,8 +22,10 @@ COST, NODES = "cost", "nodes"
 
 
 @dataclass(slots=True)
-class ScaledNode:
+class ScaledNode(PlainPart):
     """One node of a pool; times are seconds on the simulation's clock."""
+
+    PLAIN = "name pool type zone spot=is_spot price launched=launched_s~ joined=joined_s~ removed=removed_s~ why"
 
     name: str
     pool: str
@@ -49,54 +52,33 @@ class ScaledNode:
         """Its cost until `end_s`; 0 if its price is unknown."""
         return (self.price or 0.0) * self.hours(end_s)
 
-    def to_dict(self, end_s: float) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "name": self.name,
-            "pool": self.pool,
-            "type": self.type,
-            "zone": self.zone,
-            "spot": self.is_spot,
-            "price": self.price,
-            "launched": round(self.launched_s, 6),
-            "joined": None if self.joined_s is None else round(self.joined_s, 6),
-            "removed": None if self.removed_s is None else round(self.removed_s, 6),
-            "why": self.why,
-            "cost": round(self.cost(end_s), 6),
-        }
+    def row(self, end_s: float) -> dict[str, Any]:
+        """Plain data, with its cost until `end_s`."""
+        return {**self.to_dict(), "cost": round(self.cost(end_s), 6)}
 
 
 @dataclass(frozen=True, slots=True)
-class ScalingEviction:
+class ScalingEviction(PlainPart):
     """A pod that was taken off its node because the node goes."""
+
+    PLAIN = "time=time_s~ pod node why"
 
     time_s: float
     pod: str
     node: str
     why: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "time": round(self.time_s, 6),
-            "pod": self.pod,
-            "node": self.node,
-            "why": self.why,
-        }
-
 
 @dataclass(slots=True)
-class UnplaceablePods:
+class UnplaceablePods(PlainPart):
     """Pods of one workload that no node of any pool can ever run, and why."""
+
+    PLAIN = "workload pods=count reasons"
 
     workload: str
     count: int
     reasons: dict[str, list[str]]
     """The types, as `pool/type`, that a reason is about."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"workload": self.workload, "pods": self.count, "reasons": self.reasons}
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +212,7 @@ class ScalingReport:
     def frames(self) -> dict[str, Callable[[], list[dict[str, Any]]]]:
         """Rows for frames: the nodes, and each change of cost per hour and numbers of nodes."""
         return {
-            "scaled": lambda: [node.to_dict(self.end_s) for node in self.nodes],
+            "scaled": lambda: [node.row(self.end_s) for node in self.nodes],
             "cost": lambda: [row for one in self.series() for row in one.rows()],
         }
 
@@ -252,7 +234,7 @@ class ScalingReport:
             "waiting": waiting_times(pods),
             "byType": self.by_type(),
             "overTime": [one.to_dict() for one in series],
-            "nodes": [node.to_dict(self.end_s) for node in self.nodes],
+            "nodes": [node.row(self.end_s) for node in self.nodes],
             "evictions": [eviction.to_dict() for eviction in self.evictions],
             "unplaceable": [one.to_dict() for one in self.unplaceable],
             "remarks": list(self.remarks),

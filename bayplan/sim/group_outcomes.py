@@ -14,12 +14,18 @@ from ..api.pod_groups import PodGroup, pod_group_of
 from ..cluster.memory.object_store import MemoryCluster
 from ..scheduler import GroupAttempt, Outcome, cause_of
 from .outcomes import PodResult
+from .plain_part import PlainPart
 
 Key = tuple[str, str]
 
 
-class GroupOutcome(msgspec.Struct):
+class GroupOutcome(PlainPart, msgspec.Struct):
     """A pod group, its members so far, and why it waits; times are seconds on the simulation's clock."""
+
+    PLAIN = (
+        "namespace name minCount members placed started=has_started created=created_s~"
+        " startedAt=started_s~ topologyKey? domains nodes cause message placements"
+    )
 
     namespace: str
     name: str
@@ -75,24 +81,15 @@ class GroupOutcome(msgspec.Struct):
             return f"in {self.topology_key} {', '.join(sorted(self.domains))}, {nodes}"
         return nodes
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, as docs/output.md describes it."""
-        return {
-            "namespace": self.namespace,
-            "name": self.name,
-            "minCount": self.min_count,
-            "members": self.members,
-            "placed": self.placed,
-            "started": self.has_started,
-            "created": round(self.created_s, 6),
-            "startedAt": None if self.started_s is None else round(self.started_s, 6),
-            "topologyKey": self.topology_key or None,
-            "domains": dict(self.domains),
-            "nodes": dict(self.nodes),
-            "cause": self.cause,
-            "message": "" if self.last is None else self.last.status.message,
-            "placements": placement_entries(self.last),
-        }
+    @property
+    def message(self) -> str:
+        """The message of the last cycle."""
+        return "" if self.last is None else self.last.status.message
+
+    @property
+    def placements(self) -> list[dict[str, Any]]:
+        """The placements that the last cycle tried, as plain data."""
+        return placement_entries(self.last)
 
 
 def placement_entries(account: GroupAttempt | None) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import msgspec
 
 from ..api.node import Node
 from ..api.pod import Pod
+from .plain_part import PlainPart
 
 PENDING = "pending"
 """The series of the pods without a node: a count, not a share."""
@@ -18,8 +19,10 @@ UseMove: TypeAlias = tuple[float, Pod | Node, int]
 """At this time a pod comes to a node or leaves it, starts or ends to wait, or a node comes or goes: 1 or -1."""
 
 
-class MeansOverTime:
+class MeansOverTime(PlainPart):
     """One quantity over time, from 0 to `end_s`. Subclasses have the attributes and `parts`."""
+
+    PLAIN = "name peak~ peakAt=peak_at_s~ mean~"
 
     name: str
     end_s: float
@@ -50,13 +53,7 @@ class MeansOverTime:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as docs/output.md describes it."""
-        return {
-            "name": self.name,
-            "peak": round(self.peak, 6),
-            "peakAt": round(self.peak_at_s, 6),
-            "mean": round(self.mean, 6),
-            "samples": [round(value, 6) for value in self.samples()],
-        }
+        return {**super().to_dict(), "samples": [round(value, 6) for value in self.samples()]}
 
 
 class UseSeries(MeansOverTime, msgspec.Struct, frozen=True):

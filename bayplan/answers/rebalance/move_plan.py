@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec import to_builtins
-
 from ...choices import Objective
 from ...sim.html_summary import make_frame
+from ...sim.plain_part import PlainPart
 from ...sim.totals import TotalsChange
 from ...trials import NONE_WAITED, SettledAnswer, Settlement
 from ..budget_effects import BudgetUse
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Move(PlainPart):
     """A pod's eviction from one node and placement on another."""
+
+    PLAIN = "pod from=source to=target before~ after~ gain~ schedulerChoice why"
 
     pod: str
     source: str
@@ -33,23 +34,12 @@ class Move:
         """The decrease of the objective."""
         return self.before - self.after
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "pod": self.pod,
-            "from": self.source,
-            "to": self.target,
-            "before": round(self.before, 6),
-            "after": round(self.after, 6),
-            "gain": round(self.gain, 6),
-            "schedulerChoice": self.scheduler_choice,
-            "why": self.why,
-        }
-
 
 @dataclass(slots=True, repr=False)
-class RebalancePlan(SettledAnswer):
+class RebalancePlan(PlainPart, SettledAnswer):
     """Moves in order. The plan itself moves nothing."""
+
+    PLAIN = "settled objective before~ after~ movable moves budgets totals"
 
     objective: Objective
     before: float
@@ -79,16 +69,3 @@ class RebalancePlan(SettledAnswer):
     def to_frame(self) -> Any:
         """The moves in order as a pandas DataFrame."""
         return make_frame(move.to_dict() for move in self.moves)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, as docs/output.md describes it."""
-        return {
-            "settled": to_builtins(self.settled),
-            "objective": self.objective.value,
-            "before": round(self.before, 6),
-            "after": round(self.after, 6),
-            "movable": self.movable,
-            "moves": [move.to_dict() for move in self.moves],
-            "budgets": [use.to_dict() for use in self.budgets],
-            "totals": self.totals.to_list(),
-        }

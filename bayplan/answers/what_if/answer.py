@@ -10,11 +10,11 @@ from msgspec import to_builtins
 
 from ...cluster.memory.refusals import AdmissionRefusal
 from ...sim.html_summary import make_frame
+from ...sim.plain_part import PlainPart
 from ...sim.totals import TotalsChange
 from ...trials import NONE_WAITED, SettledAnswer, Settlement
 from ..budget_effects import BudgetUse
 from ..courses import Course, DrainCourse, RolloutCourse, UpgradeCourse
-from ..plain_part import PlainPart
 
 
 class WhatIfState(StrEnum):
@@ -169,8 +169,10 @@ class NodeSearch:
 
 
 @dataclass(slots=True, repr=False)
-class WhatIfAnswer(SettledAnswer):
+class WhatIfAnswer(PlainPart, SettledAnswer):
     """The consequences of `changes`. Unchanged pods are only counted."""
+
+    PLAIN = "preempted refused budgets drains upgrades rollouts notes podGroups=groups"
 
     changes: list[str]
     pods: list[PodChange] = field(default_factory=list)
@@ -294,14 +296,7 @@ class WhatIfAnswer(SettledAnswer):
                 when: [{"pod": pod, "message": message} for pod, message in pods.items()]
                 for when, pods in (("before", self.pending_before), ("after", self.pending_after))
             },
-            "preempted": [entry.to_dict() for entry in self.preempted],
-            "refused": [refusal.to_dict() for refusal in self.refused],
-            "budgets": [use.to_dict() for use in self.budgets],
-            "drains": [course.to_dict() for course in self.drains],
-            "upgrades": [course.to_dict() for course in self.upgrades],
-            "rollouts": [course.to_dict() for course in self.rollouts],
-            "notes": list(self.notes),
-            "podGroups": [change.to_dict() for change in self.groups],
+            **PlainPart.to_dict(self),
             "nodes": {"added": list(self.nodes_added), "removed": list(self.nodes_removed)},
             "totals": self.totals.to_list() if self.totals is not None else [],
         }

@@ -1,0 +1,69 @@
+"""Plain part: results whose plain data are some of their attributes."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
+
+from msgspec import Struct, to_builtins
+
+from .totals import TotalsChange
+
+_CAPITAL = re.compile("[A-Z]")
+
+
+class PlainPart:
+    """A result, or a part of one: as plain data the attributes that `PLAIN` names, in its order.
+
+    The names are those of JSON, `atOnce` for `at_once`, or `name=attribute`. With a ? an empty value is null, with a ~
+    numbers are rounded to the millionth.
+    """
+
+    __slots__ = ()
+    PLAIN: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as docs/output.md describes it."""
+        return {
+            entry.name: _plain(getattr(self, entry.attribute), entry.mark)
+            for entry in _entries(self.PLAIN)
+        }
+
+
+class _Entry(NamedTuple):
+    """A name, its attribute, and the mark behind it; empty without one."""
+
+    name: str
+    attribute: str
+    mark: str
+
+
+@cache
+def _entries(names: str) -> list[_Entry]:
+    entries = []
+    for text in names.split():
+        entry = text.rstrip("?~")
+        name, _, attribute = entry.partition("=")
+        written = _CAPITAL.sub(lambda found: f"_{found[0].lower()}", name)
+        entries.append(_Entry(name, attribute or written, text[len(entry) :]))
+    return entries
+
+
+def _plain(value: Any, mark: str = "") -> Any:
+    if mark == "?" and not value:
+        return None
+    if mark == "~" and isinstance(value, float):
+        return round(value, 6)
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, TotalsChange):
+        return value.to_list()
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return dict(value)
+    if isinstance(value, Struct):
+        return to_builtins(value)
+    return value.value if isinstance(value, Enum) else value
