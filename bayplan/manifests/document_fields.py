@@ -1,4 +1,4 @@
-"""Document fields: read documents of our own kinds from files and plain data. Errors name the path of the field."""
+"""Document fields: read the fields of documents of our own kinds. Errors name the path of the field."""
 
 from __future__ import annotations
 
@@ -6,34 +6,26 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..api.own_documents import API_VERSION
 from ..api.text.durations import EXPECTED, parse_duration
-from ..errors import InputError
-from ..yaml_tree import YamlError, iter_trees
-from .sources import open_source
-from .timeline import found
+from ..api.wire.field_error import FieldError
 
 
-def read_document(path: str | Path, expected: str) -> tuple[Any, str]:
-    """The one document in a file as plain data, and the name of the file in messages; raises InputError."""
-    source = open_source(str(path))
-    try:
-        trees = [tree for tree in iter_trees(bytes(source.data[:])) if tree is not None]
-    except YamlError as error:
-        raise InputError(f"{source.name}: {error}") from None
-    if len(trees) != 1:
-        raise InputError(f"{source.name}: expected one {expected}; got {len(trees)}")
-    return trees[0], source.name
+def check_head(fields: Mapping[str, Any], kind: str) -> None:
+    """Refuse a document of another kind or version."""
+    for name, expected in (("kind", kind), ("apiVersion", API_VERSION)):
+        if fields.get(name) != expected:
+            raise FieldError(name, f"expected {expected}; got {found(fields.get(name))}")
 
 
 def fields_of(tree: Any, path: str, *names: str) -> Mapping[str, Any]:
     """An object that has no other fields."""
+    listed = ", ".join(names)
     if not isinstance(tree, Mapping):
-        where = f"{path}: " if path else ""
-        raise InputError(f"{where}expected an object with {', '.join(names)}; got {found(tree)}")
+        raise FieldError(path, f"expected an object with {listed}; got {found(tree)}")
     for name in tree:
         if name not in names:
-            where = f"{path}.{name}" if path else str(name)
-            raise InputError(f"{where}: expected one of {', '.join(names)}")
+            raise FieldError(f"{path}.{name}" if path else str(name), f"expected one of {listed}")
     return tree
 
 
@@ -41,7 +33,7 @@ def entries_of(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """The entries of a list that is not empty, each with its path."""
     if not isinstance(value, list | tuple) or not value:
         shown = "an empty list" if value == [] else found(value)
-        raise InputError(f"{path}: expected a list with at least one entry; got {shown}")
+        raise FieldError(path, f"expected a list with at least one entry; got {shown}")
     for i, entry in enumerate(value):
         yield f"{path}[{i}]", entry
 
@@ -51,7 +43,7 @@ def mapping_of(value: Any, path: str) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise InputError(f"{path}: expected an object; got {found(value)}")
+        raise FieldError(path, f"expected an object; got {found(value)}")
     return value
 
 
@@ -59,5 +51,37 @@ def duration_of(value: Any, path: str) -> float:
     """A duration in seconds."""
     seconds = None if isinstance(value, bool) else parse_duration(str(value))
     if seconds is None:
-        raise InputError(f"{path}: {EXPECTED}; got {found(value)}")
+        raise FieldError(path, f"{EXPECTED}; got {found(value)}")
     return seconds
+
+
+def flag_of(value: Any, path: str) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise FieldError(path, f"expected true or false; got {found(value)}")
+    return value
+
+
+def text_of(value: Any, path: str) -> str:
+    """A text that is not empty; also for a path."""
+    if isinstance(value, Path):
+        value = str(value)
+    if not isinstance(value, str) or not value:
+        raise FieldError(path, f"expected a text; got {found(value)}")
+    return value
+
+
+def found(value: Any) -> str:
+    """A value as it is shown in an error."""
+    match value:
+        case None:
+            return "none"
+        case str():
+            return f'"{value}"'
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return str(value)
+        case list():
+            return "a list"
+    return "an object"

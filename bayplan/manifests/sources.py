@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 
 from ..errors import InputError
+from ..yaml_tree import YamlError, iter_trees
 from .bay_format import is_bay
 from .foreign_documents import folder_fault
 from .input_bytes import GZIP_MAGIC, Buffer, input_limit, open_input, too_large
@@ -162,3 +163,15 @@ def _read(file: str) -> Buffer:
 def _mapped(stream: IO[bytes]) -> Buffer:
     stream.flush()
     return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def read_document(path: str | Path, expected: str) -> tuple[Any, str]:
+    """The one document in a file as plain data, and the name of the file in messages; raises InputError."""
+    source = open_source(str(path))
+    try:
+        trees = [tree for tree in iter_trees(bytes(source.data[:])) if tree is not None]
+    except YamlError as error:
+        raise InputError(f"{source.name}: {error}") from None
+    if len(trees) != 1:
+        raise InputError(f"{source.name}: expected one {expected}; got {len(trees)}")
+    return trees[0], source.name

@@ -22,6 +22,7 @@ from ..api.wire.kinds import KINDS, FieldError, Kind
 from ..api.workloads import HorizontalPodAutoscaler
 from ..cluster.objects.object_index import ClusterObject
 from ..errors import DecodeError
+from .document_fields import duration_of, found
 
 KIND = "Timeline"
 CREATED_AT = "bayplan.dev/created-at"
@@ -172,7 +173,7 @@ def _points(tree: Mapping[str, Any], path: str) -> Iterator[tuple[float, int]]:
     for at, item in items:
         if not isinstance(item, Mapping) or set(item) != {"at", "replicas"}:
             raise FieldError(at, f"expected an object with at and replicas; got {found(item)}")
-        at_s = _moment(item["at"], f"{at}.at")
+        at_s = duration_of(item["at"], f"{at}.at")
         if at_s <= last_s:
             problem = f"expected a later time than the one before; got {found(item['at'])}"
             raise FieldError(f"{at}.at", problem)
@@ -188,8 +189,8 @@ def _repeats(
     if "every" not in tree and "until" not in tree:
         yield 0.0
         return
-    every = _moment(tree.get("every"), f"{path}.every")
-    until = _moment(tree.get("until"), f"{path}.until")
+    every = duration_of(tree.get("every"), f"{path}.every")
+    until = duration_of(tree.get("until"), f"{path}.until")
     if every <= points[-1][0]:
         problem = f"expected more than the last time of the series; got {found(tree['every'])}"
         raise FieldError(f"{path}.every", problem)
@@ -214,7 +215,7 @@ def _event(tree: Any, path: str) -> TimelineEvent:
         if name not in FIELDS:
             raise FieldError(f"{path}.{name}", "expected at, add, change or remove")
     event = TimelineEvent(
-        at_s=_moment(tree.get("at"), f"{path}.at"),
+        at_s=duration_of(tree.get("at"), f"{path}.at"),
         add=tuple(obj for at, item in _items(tree, "add", path) for obj in added_objects(item, at)),
         change=tuple(read_change(item, at) for at, item in _items(tree, "change", path)),
         remove=tuple(parse_ref(item, at) for at, item in _items(tree, "remove", path)),
@@ -222,13 +223,6 @@ def _event(tree: Any, path: str) -> TimelineEvent:
     if not (event.add or event.change or event.remove):
         raise FieldError(path, "expected add, change or remove; got none of them")
     return event
-
-
-def _moment(value: Any, path: str) -> float:
-    moment = None if isinstance(value, bool) else parse_duration(str(value))
-    if moment is None:
-        raise FieldError(path, f"{EXPECTED}; got {found(value)}")
-    return moment
 
 
 def _items(tree: Mapping[str, Any], name: str, path: str) -> Iterator[tuple[str, Any]]:
@@ -283,22 +277,6 @@ def parse_ref(text: Any, path: str) -> TimelineTarget:
         raise FieldError(path, f"{expected[: len('expected kind/name')]}; got {found(text)}")
     space = "" if not kind.is_namespaced else parts[1] if len(parts) == 3 else "default"
     return TimelineTarget(kind.name, space, parts[-1])
-
-
-def found(value: Any) -> str:
-    """A value as it is shown in an error."""
-    match value:
-        case None:
-            return "none"
-        case str():
-            return f'"{value}"'
-        case bool():
-            return str(value).lower()
-        case int() | float():
-            return str(value)
-        case list():
-            return "a list"
-    return "an object"
 
 
 KINDS[KIND] = Kind(KIND, API_VERSION, TimelineWire, build_timeline, is_namespaced=False)

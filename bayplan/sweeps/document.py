@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from ..api.own_documents import API_VERSION
+from ..api.wire.field_error import FieldError
 from ..errors import InputError, one_of
 from ..manifests.document_fields import (
+    check_head,
     duration_of,
     entries_of,
     fields_of,
+    flag_of,
+    found,
     mapping_of,
-    read_document,
+    text_of,
 )
-from ..manifests.timeline import found
+from ..manifests.sources import read_document
 from ..scheduler import names_module
 from ..sim.traces.open_trace import PUBLISHED_NAMES
 from .sweep_run import RunInput
@@ -88,7 +92,7 @@ def parse_sweep(tree: Any, source: str, folder: Path) -> SweepDocument:
     """The sweep in plain data; paths in it are relative to `folder`."""
     try:
         return _Reader(folder).sweep(tree, source)
-    except InputError as error:
+    except (InputError, FieldError) as error:
         raise InputError(f"{source}: {error}") from None
 
 
@@ -100,9 +104,7 @@ class _Reader:
 
     def sweep(self, tree: Any, source: str) -> SweepDocument:
         fields = fields_of(tree, "", *FIELDS)
-        for name, expected in (("kind", KIND), ("apiVersion", API_VERSION)):
-            if fields.get(name, expected) != expected:
-                raise InputError(f"{name}: expected {expected}; got {found(fields[name])}")
+        check_head({"kind": KIND, "apiVersion": API_VERSION, **fields}, KIND)
         inputs = tuple(
             self._input(entry, path) for path, entry in entries_of(fields.get("inputs"), "inputs")
         )
@@ -140,7 +142,7 @@ class _Reader:
         nodes, pods = self._tables(fields, path)
         is_published, is_drawn = trace in PUBLISHED_NAMES, trace == GENERATED
         return SweepInput(
-            _text(fields.get("name", trace or Path((*files, "")[0]).stem), f"{path}.name"),
+            text_of(fields.get("name", trace or Path((*files, "")[0]).stem), f"{path}.name"),
             RunInput(
                 files=files,
                 trace=trace,
@@ -188,15 +190,13 @@ class _Reader:
             raise InputError(f"{path}.config: expected a configuration; got {found(tree)}")
         gates = mapping_of(fields.get("featureGates"), f"{path}.featureGates")
         for gate, value in gates.items():
-            if not isinstance(value, bool):
-                where = f"{path}.featureGates.{gate}"
-                raise InputError(f"{where}: expected true or false; got {found(value)}")
+            flag_of(value, f"{path}.featureGates.{gate}")
         return SweepConfiguration(
-            _text(fields.get("name", name), f"{path}.name"),
+            text_of(fields.get("name", name), f"{path}.name"),
             tree,
             tuple(self._plugins(fields.get("plugins", []), f"{path}.plugins")),
             gates,
-            _text(fields["kubernetesVersion"], f"{path}.kubernetesVersion")
+            text_of(fields["kubernetesVersion"], f"{path}.kubernetesVersion")
             if "kubernetesVersion" in fields
             else "",
             {
@@ -212,7 +212,7 @@ class _Reader:
             yield self._path(text, f"{path}[{i}]") if is_file else text
 
     def _path(self, value: Any, path: str) -> str:
-        return str(self._folder / _text(value, path))
+        return str(self._folder / text_of(value, path))
 
 
 def _configuration_in(file: str) -> Any:
@@ -235,9 +235,7 @@ def _where_allowed(name: str) -> str:
 
 
 def _shuffled(fields: Mapping[str, Any], path: str) -> bool:
-    value = fields.get("shuffled", False)
-    if not isinstance(value, bool):
-        raise InputError(f"{path}.shuffled: expected true or false; got {found(value)}")
+    value = flag_of(fields.get("shuffled", False), f"{path}.shuffled")
     if value and "demand" not in fields:
         raise InputError(f"{path}.shuffled: expected it only with demand")
     return value
@@ -271,19 +269,11 @@ def _refuse_second_names(what: str, names: list[str]) -> None:
             raise InputError(f'{what}[{i}].name: expected a name of its own; got "{name}" again')
 
 
-def _text(value: Any, path: str) -> str:
-    if isinstance(value, Path):
-        value = str(value)
-    if not isinstance(value, str) or not value:
-        raise InputError(f"{path}: expected a text; got {found(value)}")
-    return value
-
-
 def _texts(value: Any, path: str) -> list[str]:
     values = [value] if isinstance(value, str | Path) else value
     if not isinstance(values, list | tuple):
         raise InputError(f"{path}: expected a list of texts; got {found(value)}")
-    return [_text(each, f"{path}[{i}]") for i, each in enumerate(values)]
+    return [text_of(each, f"{path}[{i}]") for i, each in enumerate(values)]
 
 
 def _whole(value: Any, path: str) -> int | None:

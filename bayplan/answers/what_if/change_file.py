@@ -12,13 +12,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...api.own_documents import API_VERSION
-from ...api.text.durations import EXPECTED, parse_duration
 from ...api.wire.kinds import FieldError
 from ...errors import InputError
+from ...manifests.document_fields import (
+    check_head,
+    duration_of,
+    fields_of,
+    flag_of,
+    found,
+    text_of,
+)
 from ...manifests.field_check import unknown_in_part
 from ...manifests.sources import open_source
-from ...manifests.timeline import added_objects, found, read_change
+from ...manifests.timeline import added_objects, read_change
 from ...yaml_tree import YamlError, iter_trees
 from .change import ClusterChange
 from .node_changes import AddTaint, Cordon, RemoveTaint, Uncordon
@@ -43,7 +49,7 @@ def read_change_file(path: str | Path, remarks: list[str] | None = None) -> list
             if tree is not None:
                 try:
                     changes += read_changes(tree)
-                except InputError as error:
+                except FieldError as error:
                     raise InputError(f"{source.name}: document {number}: {error}") from None
                 if remarks is not None:
                     where = f"{source.name}: document {number}"
@@ -57,23 +63,19 @@ def read_change_file(path: str | Path, remarks: list[str] | None = None) -> list
 
 def read_changes(tree: Any) -> list[ClusterChange]:
     """The changes of one document."""
-    if not isinstance(tree, Mapping) or tree.get("kind") != KIND:
-        kind = tree.get("kind") if isinstance(tree, Mapping) else tree
-        raise InputError(f"kind: expected {KIND}; got {found(kind)}")
-    if tree.get("apiVersion") != API_VERSION:
-        raise InputError(f"apiVersion: expected {API_VERSION}; got {found(tree.get('apiVersion'))}")
+    if not isinstance(tree, Mapping):
+        raise FieldError("kind", f"expected {KIND}; got {found(tree)}")
+    check_head(tree, KIND)
     listed = tree.get("changes")
     if not isinstance(listed, list):
-        raise InputError(f"changes: expected a list; got {found(listed)}")
+        raise FieldError("changes", f"expected a list; got {found(listed)}")
     changes: list[ClusterChange] = []
     for i, entry in enumerate(listed):
         path = f"changes[{i}]"
         try:
             changes += _read_entry(entry, path)
-        except FieldError as error:
-            raise InputError(f"{error.path}: {error.fault}") from None
         except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+            raise FieldError(path, str(error)) from None
     return changes
 
 
@@ -97,48 +99,19 @@ def _read_entry(entry: Any, path: str) -> Iterator[ClusterChange]:
     yield from reader(value, f"{path}.{word}")
 
 
-def _fields(value: Any, path: str, *names: str) -> Mapping[str, Any]:
-    listed = " and ".join(names)
-    if not isinstance(value, Mapping):
-        raise FieldError(path, f"expected an object with {listed}; got {found(value)}")
-    for name in value:
-        if name not in names:
-            raise FieldError(f"{path}.{name}", f"expected {listed}")
-    return value
-
-
-def _text(value: Any, path: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise FieldError(path, f"expected a name; got {found(value)}")
-    return value
-
-
 def _texts(value: Any, path: str) -> tuple[str, ...]:
     """One name, or a list of them."""
     if isinstance(value, str):
-        return (_text(value, path),)
+        return (text_of(value, path),)
     if not isinstance(value, list) or not value:
         raise FieldError(path, f"expected names; got {found(value)}")
-    return tuple(_text(item, f"{path}[{i}]") for i, item in enumerate(value))
+    return tuple(text_of(item, f"{path}[{i}]") for i, item in enumerate(value))
 
 
 def _number(value: Any, path: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise FieldError(path, f"expected a number that is not negative; got {found(value)}")
     return value
-
-
-def _flag(value: Any, path: str) -> bool:
-    if not isinstance(value or False, bool):
-        raise FieldError(path, f"expected true or false; got {found(value)}")
-    return bool(value)
-
-
-def _seconds(value: Any, path: str) -> float:
-    seconds = parse_duration(value) if isinstance(value, str) else None
-    if seconds is None:
-        raise FieldError(path, f"{EXPECTED}; got {found(value)}")
-    return seconds
 
 
 def _amounts(value: Any, path: str) -> dict[str, Any]:
@@ -164,12 +137,12 @@ def _patch(value: Any, path: str) -> Iterator[ClusterChange]:
 
 Reader = Callable[[Any, str], Iterator[ClusterChange]]
 Fields = Mapping[str, Callable[[Any, str], Any]]
-NODES: Fields = {"nodes": _texts, "selector": _text}
+NODES: Fields = {"nodes": _texts, "selector": text_of}
 FLAGS = ("force", "deleteEmptydirData", "disableEviction", "ignoreDaemonsets")
 """The flags of kubectl drain."""
-DRAIN: Fields = {**NODES, **dict.fromkeys(FLAGS, _flag)}
+DRAIN: Fields = {**NODES, **dict.fromkeys(FLAGS, flag_of)}
 UPGRADE: Fields = {**DRAIN, "surge": _number, "maxUnavailable": _number}
-TAINTS: Fields = {"node": _text, "taints": _texts}
+TAINTS: Fields = {"node": text_of, "taints": _texts}
 ATTRIBUTES = {"startTime": "start_s", "nodeStartTime": "node_start_s", "resources": "amounts"}
 """Attributes of changes that are not named as in a file."""
 _CAPITAL = re.compile("[A-Z]")
@@ -187,8 +160,8 @@ def _reader(
         if alone and not isinstance(value, Mapping):
             yield make(**{alone: _texts(value, path)})
             return
-        given = _fields(value, path, *fields)
-        given = {name: v for name, v in given.items() if v is not None or name not in NODES}
+        given = fields_of(value, path, *fields)
+        given = {name: v for name, v in given.items() if v is not None}
         needed = set(required) if "selector" not in given else ()
         names = [name for name in fields if name in given or name in needed]
         attributes = [
@@ -202,10 +175,10 @@ def _reader(
 
 
 READERS: dict[str, Reader] = {
-    "drain": _reader(Drain, {**DRAIN, "startTime": _seconds}, "nodes", alone="nodes"),
+    "drain": _reader(Drain, {**DRAIN, "startTime": duration_of}, "nodes", alone="nodes"),
     "upgrade": _reader(
         Upgrade,
-        {**UPGRADE, "startTime": _seconds, "nodeStartTime": _seconds},
+        {**UPGRADE, "startTime": duration_of, "nodeStartTime": duration_of},
         "nodes",
         alone="nodes",
     ),
@@ -216,12 +189,12 @@ READERS: dict[str, Reader] = {
     "removeTaint": _reader(RemoveTaint, TAINTS, *TAINTS),
     "resize": _reader(
         Resize,
-        {"target": _text, "resources": _amounts, "container": _text},
+        {"target": text_of, "resources": _amounts, "container": text_of},
         "target",
         "resources",
     ),
-    "scale": _reader(Scale, {"workload": _text, "replicas": _number}, "workload", "replicas"),
-    "delete": _reader(Delete, {"objects": _texts, "selector": _text}, alone="objects"),
+    "scale": _reader(Scale, {"workload": text_of, "replicas": _number}, "workload", "replicas"),
+    "delete": _reader(Delete, {"objects": _texts, "selector": text_of}, alone="objects"),
     "add": _add,
     "patch": _patch,
 }

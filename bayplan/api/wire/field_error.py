@@ -9,7 +9,7 @@ class FieldError(Exception):
     """A fault at a path within one object; decoding adds which object it is."""
 
     def __init__(self, path: str, fault: str) -> None:
-        super().__init__(f"{path}: {fault}")
+        super().__init__(f"{path}: {fault}" if path else fault)
         self.path = path
         self.fault = fault
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ...errors import InputError
-from ...manifests.timeline import found
+from ...manifests.document_fields import found
 
 ParseNumber: TypeAlias = Callable[[Any, str], float]
 """Reads a number at a path: a quantity, a duration, or a count."""

@@ -8,18 +8,20 @@ from typing import Any
 
 import msgspec
 
-from ...api.own_documents import API_VERSION
 from ...api.text.name_faults import is_label_value, is_qualified_name
 from ...api.text.quantity import parse_quantity
+from ...api.wire.field_error import FieldError
 from ...errors import InputError
 from ...manifests.document_fields import (
+    check_head,
     duration_of,
     entries_of,
     fields_of,
+    flag_of,
+    found,
     mapping_of,
-    read_document,
 )
-from ...manifests.timeline import found
+from ...manifests.sources import read_document
 from .distributions import DrawnNumber, parse_distribution, parse_number
 from .failures import FailureRate
 from .processes import DAY_S, ArrivalProcess, Bursts, DayCurve
@@ -76,7 +78,7 @@ def parse_model(tree: Any, source: str) -> WorkloadModel:
     """The model in plain data."""
     try:
         return _model(tree)
-    except InputError as error:
+    except (InputError, FieldError) as error:
         raise InputError(f"{source}: {error}") from None
 
 
@@ -84,9 +86,7 @@ def _model(tree: Any) -> WorkloadModel:
     fields = fields_of(
         tree, "", "apiVersion", "kind", "duration", "nodes", "arrivals", "jobs", "failures"
     )
-    for name, expected in (("kind", KIND), ("apiVersion", API_VERSION)):
-        if fields.get(name) != expected:
-            raise InputError(f"{name}: expected {expected}; got {found(fields.get(name))}")
+    check_head(fields, KIND)
     failures = fields_of(fields.get("failures", {}), "failures", "nodes", "zones")
     return WorkloadModel(
         _positive(duration_of, fields.get("duration"), "duration"),
@@ -152,9 +152,7 @@ def _job(tree: Any, path: str) -> JobKind:
     duration = None
     if "duration" in fields:
         duration = parse_distribution(fields["duration"], f"{path}.duration", duration_of)
-    is_gang, priority = fields.get("gang", False), fields.get("priority")
-    if not isinstance(is_gang, bool):
-        raise InputError(f"{path}.gang: expected true or false; got {found(is_gang)}")
+    priority = fields.get("priority")
     if priority is not None and (isinstance(priority, bool) or not isinstance(priority, int)):
         raise InputError(f"{path}.priority: expected a whole number; got {found(priority)}")
     return JobKind(
@@ -167,7 +165,7 @@ def _job(tree: Any, path: str) -> JobKind:
         _positive(parse_number, fields.get("share", 1), f"{path}.share"),
         _name(fields.get("namespace", "default"), f"{path}.namespace"),
         parse_distribution(fields.get("pods", 1), f"{path}.pods", _whole),
-        is_gang,
+        flag_of(fields.get("gang", False), f"{path}.gang"),
         priority,
         _labels(fields.get("nodeSelector"), f"{path}.nodeSelector"),
     )
