@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from msgspec import to_builtins
 from msgspec.structs import replace
 
 from ..api.meta import ObjectMeta
@@ -28,6 +27,7 @@ from ..manifests.timeline import InputObject
 from ..scheduler import Attempt, Inquiry, Outcome, cause_of, run_to_tell
 from ..scheduler.collector import rare_collections
 from ..sim.html_summary import make_frame
+from ..sim.plain_part import PlainPart
 from ..sim.settings import DEFAULT_SETTINGS, GROUP_GATES, OnProgress, Settings
 from ..sim.totals import TotalsChange
 from ..table import Ints
@@ -44,8 +44,10 @@ INSUFFICIENT, TOO_MANY_PODS = "Insufficient ", "Too many pods"
 
 
 @dataclass(slots=True)
-class KindCapacity:
+class KindCapacity(PlainPart):
     """Result for one kind of pod or pod group: how many fit, and the reasons why one more does not."""
+
+    PLAIN = "pod=name ratio members fits fitsAlone refusals=refusal_rows message nodes"
 
     name: str
     ratio: int
@@ -63,23 +65,20 @@ class KindCapacity:
     holders: Counter[str] = field(default_factory=Counter)
     """The same for the nodes that could run a copy if they were empty, by their amounts."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "pod": self.name,
-            "ratio": self.ratio,
-            "members": self.members,
-            "fits": self.fits,
-            "fitsAlone": self.fits_alone,
-            "refusals": [{"reason": r, "nodes": n} for r, n in self.refusals.most_common()],
-            "message": self.message,
-            "nodes": dict(self.nodes),
-        }
+    @property
+    def refusal_rows(self) -> list[dict[str, Any]]:
+        """The refusals as plain data, the most frequent first."""
+        return [{"reason": r, "nodes": n} for r, n in self.refusals.most_common()]
 
 
 @dataclass(slots=True, repr=False)
-class Capacity(SettledAnswer):
+class Capacity(PlainPart, SettledAnswer):
     """Result of a capacity question."""
+
+    PLAIN = (
+        "settled fits rounds limited=is_limited firstRefused? bottleneck? obstacle?"
+        " kinds histogram=histogram_rows resources totals"
+    )
 
     kinds: list[KindCapacity]
     rounds: int
@@ -156,21 +155,10 @@ class Capacity(SettledAnswer):
             {"node": name, **{kind.name: kind.nodes[name] for kind in self.kinds}} for name in names
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, as docs/output.md describes it."""
-        return {
-            "settled": to_builtins(self.settled),
-            "fits": self.fits,
-            "rounds": self.rounds,
-            "limited": self.is_limited,
-            "firstRefused": self.first_refused or None,
-            "bottleneck": self.bottleneck or None,
-            "obstacle": self.obstacle or None,
-            "kinds": [kind.to_dict() for kind in self.kinds],
-            "histogram": [{"pods": k, "nodes": n} for k, n in self.histogram().items()],
-            "resources": [room.to_dict() for room in self.resources],
-            "totals": self.totals.to_list(),
-        }
+    @property
+    def histogram_rows(self) -> list[dict[str, int]]:
+        """The histogram as plain data."""
+        return [{"pods": k, "nodes": n} for k, n in self.histogram().items()]
 
 
 def find_capacity(

@@ -22,7 +22,7 @@ from ..api.wire.kinds import KINDS, FieldError, Kind
 from ..api.workloads import HorizontalPodAutoscaler
 from ..cluster.objects.object_index import ClusterObject
 from ..errors import DecodeError
-from .document_fields import duration_of, found
+from .document_fields import duration_of, fields_of, found
 
 KIND = "Timeline"
 CREATED_AT = "bayplan.dev/created-at"
@@ -125,11 +125,7 @@ def build_timeline(wire: TimelineWire) -> Timeline:
 
 def _series_events(tree: Any, path: str) -> Iterator[TimelineEvent]:
     """A change of replicas for each point of a series, and for each time that it repeats."""
-    if not isinstance(tree, Mapping):
-        raise FieldError(path, f"expected an object with target and replicas; got {found(tree)}")
-    for name in tree:
-        if name not in SERIES_FIELDS:
-            raise FieldError(f"{path}.{name}", f"expected {', '.join(SERIES_FIELDS)}")
+    tree = fields_of(tree, path, *SERIES_FIELDS)
     target = _series_target(tree.get("target"), f"{path}.target")
     if target.kind == AUTOSCALER:
         for name in ("minReplicas", "maxReplicas"):
@@ -209,11 +205,7 @@ def _count(value: Any, path: str) -> int:
 
 
 def _event(tree: Any, path: str) -> TimelineEvent:
-    if not isinstance(tree, Mapping):
-        raise FieldError(path, f"expected an object with at and what happens; got {found(tree)}")
-    for name in tree:
-        if name not in FIELDS:
-            raise FieldError(f"{path}.{name}", "expected at, add, change or remove")
+    tree = fields_of(tree, path, *FIELDS)
     event = TimelineEvent(
         at_s=duration_of(tree.get("at"), f"{path}.at"),
         add=tuple(obj for at, item in _items(tree, "add", path) for obj in added_objects(item, at)),

@@ -65,7 +65,7 @@ def test_a_list_of_objects_can_be_added_and_the_default_namespace_left_out() -> 
         ),
         pytest.param(
             {"at": "1s", "removes": ["node/a"]},
-            "events[0].removes: expected at, add, change or remove",
+            "events[0].removes: expected one of at, add, change, remove",
             id="another field",
         ),
         pytest.param(
@@ -110,7 +110,7 @@ def test_a_list_of_objects_can_be_added_and_the_default_namespace_left_out() -> 
             id="an object of an ignored kind",
         ),
         pytest.param(
-            7, "events[0]: expected an object with at and what happens; got 7", id="no object"
+            7, "events[0]: expected an object with at, add, change, remove; got 7", id="no object"
         ),
     ],
 )
@@ -212,7 +212,7 @@ def test_a_series_of_replicas(more: dict[str, Any], expected: list[tuple[int, in
         ),
         pytest.param(
             {"pods": 4},
-            "pods: expected target, replicas, minReplicas, maxReplicas, every, until",
+            "pods: expected one of target, replicas, minReplicas, maxReplicas, every, until",
             id="another field",
         ),
     ],
