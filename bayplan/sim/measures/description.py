@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
 from ...errors import InputError
+from ..plain_part import PlainPart
 
 
 class MeasureUnit(StrEnum):
@@ -25,8 +25,10 @@ class MeasureUnit(StrEnum):
     """Of a resource: cpu in milli, others in whole units."""
 
 
-class Measure(msgspec.Struct, frozen=True):
+class Measure(PlainPart, msgspec.Struct, frozen=True):
     """One measure of a run."""
+
+    PLAIN = "name unit better repeatable=is_repeatable"
 
     name: str
     title: str
@@ -44,15 +46,6 @@ class Measure(msgspec.Struct, frozen=True):
     def better(self) -> str | None:
         """`higher` or `lower`; None where it depends on the aim."""
         return {1: "higher", -1: "lower"}.get(self.direction)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "name": self.name,
-            "unit": self.unit.value,
-            "better": self.better,
-            "repeatable": self.is_repeatable,
-        }
 
 
 _OF_A_RUN = """
