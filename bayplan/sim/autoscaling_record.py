@@ -117,6 +117,13 @@ class ScalingReport:
     end_s: float = 0.0
 
     @property
+    def notices(self) -> list[str]:
+        """Errors, pods that fit no pool, and remarks, to print beside other results."""
+        errors = [f"error: {error}" for error in self.neglected]
+        unplaceable = [f"{one.workload}: {one.count:,} fit no pool" for one in self.unplaceable]
+        return [*errors, *unplaceable, *self.remarks]
+
+    @property
     def cost(self) -> float:
         """The price of all nodes for the time they existed."""
         return sum(node.cost(self.end_s) for node in self.nodes)

@@ -59,7 +59,8 @@ class SimulationReport(RunRecord, ShownAnswer):
     @property
     def notices(self) -> list[str]:
         """Remarks to print beside the result."""
-        return [*(f"refused: {refusal}" for refusal in self.refused), *self.remarks]
+        scaled = [] if self.scaling is None else self.scaling.notices
+        return [*(f"refused: {refusal}" for refusal in self.refused), *self.remarks, *scaled]
 
     @property
     def pending_groups(self) -> list[PendingGroup]:

@@ -164,3 +164,20 @@ def test_refused_pods_and_remarks_are_printed(tmp_path: Path) -> None:
     assert refused
     assert all("exceeded quota: q" in line for line in refused)
     assert json.loads(document)["remarks"] == refused
+
+
+def test_remarks_of_the_autoscaler_are_printed(tmp_path: Path) -> None:
+    pools = tmp_path / "pools.yaml"
+    pools.write_text(
+        "apiVersion: bayplan.dev/v1\nkind: NodePool\nmetadata: {name: p}\n"
+        "spec: {nodeTypes: [{name: small, capacity: {cpu: 2, memory: 4Gi}, price: 1}]}\n"
+    )
+    huge = tmp_path / "huge.yaml"
+    huge.write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: huge}\nspec: {containers: [{name: c, image: x, "
+        "resources: {requests: {cpu: 400}}}]}\n"
+    )
+
+    out, _ = compare("--config", PACK, "--pools", str(pools), "-f", str(huge))
+
+    assert "pod default/huge: 1 fit no pool" in out
