@@ -13,7 +13,7 @@ import numpy as np
 
 from ..api.devices import ResourceSlice
 from ..api.node import Node
-from ..api.pod import Pod, PodClass
+from ..api.pod import EMPTY_STATUS, Pod, PodClass
 from ..api.pod_spec import PodSpec
 from ..api.resources import CPU, MEMORY, PODS
 from ..api.storage import CSINode
@@ -235,7 +235,7 @@ class LaunchOptions:
                 key = choice_key(form)
                 known = self._choices.get(key)
                 if known is None or (not known.is_possible and known.version != version):
-                    asked[key] = form
+                    asked[key] = _waiting(form)
         if not asked:
             return
         probes = [one.make_objects(f"{PROBE}{one.number}", is_shadow=True) for one in self.all]
@@ -264,6 +264,11 @@ class LaunchOptions:
         wanted = {**pod.requests, PODS: 1}
         requests = np.array([wanted.get(name, 0) for name in self.resources], dtype=np.int64)
         return OptionChoice(accepts, requests, dict(reasons), version)
+
+
+def _waiting(pod: Pod) -> Pod:
+    """The pod without its node, which would keep it off all others."""
+    return pod.replace(node_name="", status=EMPTY_STATUS) if pod.node_name else pod
 
 
 def _is_surrounding(obj: ClusterObject) -> bool:
