@@ -33,7 +33,6 @@ from .preferences import compares_pods, is_bound_to_domains
 
 CLAIM = "bayplan-claim-"
 TURN = 1 << 32
-NO_TURN = np.iinfo(np.int64).max
 
 
 @dataclass(slots=True)
@@ -89,7 +88,13 @@ class ClaimPacker:
         self._claim_rows: Ints = np.zeros(0, dtype=np.int64)
         """The same rows, in the order of the claims."""
         self._turns: Ints = np.zeros(0, dtype=np.int64)
-        """int64 per claim: its row, and `TURN` for each of its pods."""
+        """int64 per claim: `TURN` for each of its pods; of those with equally many, the claim that got one last is
+        first, but with one pod each, the oldest.
+        """
+        self._most: Ints = np.zeros((0, len(options.resources)), dtype=np.int64)
+        """int64 per claim and resource: the most room of its options."""
+        self._placed = 0
+        """Number of pods that were put on claims."""
         self._number = 0
         self._plan = LaunchPlan()
 
@@ -159,7 +164,7 @@ class ClaimPacker:
 
     def put(self, pod: Pod) -> bool:
         """Commit the pod to its first possible place, relaxed as little as possible; False if it has none."""
-        if not self._options.choice(pod).is_possible:
+        if not self._options.is_possible(pod):
             return False
         for form in self._options.forms(pod):
             place = self.ask(form)
@@ -191,12 +196,15 @@ class ClaimPacker:
         self._shadow.place(pod, claim.name)
         claim.used = claim.used + choice.requests
         claim.pods.append(pod)
-        self._turns[claim.number] += TURN
+        self._take_turn(claim)
         if claim.room and place.options is claim.options:
             claim.room = list(map(sub, claim.room, choice.amounts))
+            self._most[claim.number] -= choice.requests
             return
         claim.options = place.options
-        claim.room = (self._options.free[place.options].min(axis=0) - claim.used).tolist()
+        free = self._options.free[place.options]
+        claim.room = (free.min(axis=0) - claim.used).tolist()
+        self._most[claim.number] = free.max(axis=0) - claim.used
         if claim.shown not in place.options:
             self._show(claim, self._largest(place.options.tolist()))
         if len(claim.pods) == 1:
@@ -235,16 +243,15 @@ class ClaimPacker:
         return PodPlace(form, int(late.min())) if len(late) else None
 
     def _ask_claims(self, form: Pod, choice: OptionChoice, feasible: Bools) -> PodPlace | None:
-        """The claim with the fewest pods that can run the pod."""
-        turns = np.where(feasible[self._claim_rows], self._turns, NO_TURN)
-        while len(turns) and (turn := int(turns.min())) < NO_TURN:
-            claim = self._claims[turn % TURN]
-            left = self._narrowed(claim, form, choice)
-            if len(left):
-                return PodPlace(form, claim=claim, options=left)
-            turns[turns == turn] = NO_TURN
-        # A claim is shown as one type in one zone, which may not be one of those that can run the pod.
-        for claim in self._claims.values():
+        """The claim with the fewest pods that can run the pod, as it is shown or as another of its options."""
+        fits: Bools = feasible[self._claim_rows]
+        able = np.flatnonzero(fits | (self._most >= choice.requests).all(axis=1))
+        for number in able[self._turns[able].argsort()].tolist():
+            claim = self._claims[int(self._claim_rows[number])]
+            if fits[number]:
+                left = self._narrowed(claim, form, choice)
+                if len(left):
+                    return PodPlace(form, claim=claim, options=left)
             place = self._ask_as_others(claim, form, choice)
             if place is not None:
                 return place
@@ -267,9 +274,10 @@ class ClaimPacker:
 
     def _ask_as_others(self, claim: NodeClaim, form: Pod, choice: OptionChoice) -> PodPlace | None:
         """Show a claim as the largest type of each zone that may run the pod, and run the filters again."""
-        if choice.accepts[claim.shown] and not self._has_other_zones(claim):
-            return None
         before, used = claim.shown, claim.used + choice.requests
+        is_able = choice.accepts[before] and bool((self._options.free[before] >= used).all())
+        if is_able and not self._has_other_zones(claim):
+            return None
         numbers = claim.options
         fits = (self._options.free[numbers] >= used).all(axis=1) & choice.accepts[numbers]
         for members in self._by_zone(numbers[fits].tolist()).values():
@@ -298,6 +306,7 @@ class ClaimPacker:
         self._shadow.drop(claim.objects[1:])
         claim.objects = self._options.all[number].make_objects(claim.name, is_shadow=True)
         self._shadow.put(claim.objects)
+        self._shadow.place_again(claim.pods, claim.name)
         claim.shown = number
 
     def _largest(self, numbers: Sequence[int]) -> int:
@@ -365,7 +374,14 @@ class ClaimPacker:
         claim.number = len(self._claims)
         self._claims[row] = claim
         self._claim_rows = np.append(self._claim_rows, row)
-        self._turns = np.append(self._turns, row)
+        self._turns = np.append(self._turns, 0)
+        self._most = np.vstack((self._most, claim.used))
+
+    def _take_turn(self, claim: NodeClaim) -> None:
+        """Put the claim among those with as many pods: Karpenter sorts its list, which is stable up to 12 claims."""
+        self._placed += 1
+        count = len(claim.pods)
+        self._turns[claim.number] = count * TURN + (self._placed if count == 1 else -self._placed)
 
     def _reserve(self, claim: NodeClaim) -> None:
         """Count the claim with the largest amounts of its types, as any of them may be launched."""

@@ -257,6 +257,13 @@ class TrialCluster:
         self._trial.assume(pod, pod.with_node(node_name))
         self._on_trial.append(pod)
 
+    def place_again(self, pods: Iterable[Pod], node_name: str) -> None:
+        """Count the host ports of placed pods anew: when their node is replaced within a trial, they are dropped."""
+        for pod in pods:
+            if pod.spec.host_ports:
+                self._trial.forget(pod)
+                self._trial.assume(pod, pod.with_node(node_name))
+
     def take_back(self, count: int) -> None:
         """Take the last `count` placed pods off their nodes."""
         for pod in reversed(self._on_trial[len(self._on_trial) - count :]):
