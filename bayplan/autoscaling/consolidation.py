@@ -1,20 +1,20 @@
 """Consolidation: which nodes Karpenter takes away by choice.
 
 Facts from Karpenter v1.14 (pkg/controllers/disruption): nodes without pods go first; then several nodes whose pods fit
-elsewhere, or beside them on one new node that is cheaper than all of them; then single ones. Nodes with fewer pods are
-tried first. Budgets of the pool, annotations and disruption budgets of pods keep nodes. A spot node is not replaced by
-a spot node. Pods do not go to nodes that changed within `consolidateAfter`. With the policy Balanced, the share of the
-pool's cost that is saved must be at least half of the share of its disruption cost.
+elsewhere, or beside them on one new node that is cheaper than all of them; then single ones. Nodes whose price is high
+for the disruption of their pods are tried first, single ones of each pool in turn. Budgets of the pool, annotations and
+disruption budgets of pods keep nodes. A spot node is not replaced by a spot node. Pods do not go to nodes that changed
+within `consolidateAfter`. With the policy Balanced, the share of the pool's cost that is saved must be at least half of
+the share of its disruption cost.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice, zip_longest
 
 from ..api.node import Node
 from ..api.pod import Pod
@@ -28,7 +28,6 @@ MAX_NODES = 100
 """Of a group of nodes that are tried together."""
 BALANCED_SHARE = 0.5
 """Of the policy Balanced: the least saving, both in shares of the pool."""
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 @dataclass(slots=True)
@@ -38,24 +37,6 @@ class RemovalCommand:
     nodes: list[PoolNode]
     why: str
     plan: LaunchPlan = field(default_factory=LaunchPlan)
-
-
-class RemovalCandidates:
-    """Nodes that may go, computed on demand: most searches end at one of the first."""
-
-    def __init__(self, nodes: Iterator[PoolNode]) -> None:
-        self._following, self._known = nodes, list[PoolNode]()
-
-    def __iter__(self) -> Iterator[PoolNode]:
-        yield from self._known
-        for node in self._following:
-            self._known.append(node)
-            yield node
-
-    def first(self, count: int) -> list[PoolNode]:
-        """The first nodes; fewer than `count` if there are no more."""
-        self._known += islice(self._following, max(count - len(self._known), 0))
-        return self._known[:count]
 
 
 class Consolidation:
@@ -74,6 +55,7 @@ class Consolidation:
     def empty(self, now_s: float, now: datetime, leaving: set[str]) -> RemovalCommand | None:
         """The nodes without pods that may go now."""
         empty = [node for node in self._nodes.empty() if _is_ready(node, now_s, leaving)]
+        empty.sort(key=PoolNode.turn)
         found = list(self._within_budgets(empty, now, leaving, EMPTY))
         return RemovalCommand(found, EMPTY) if found else None
 
@@ -84,17 +66,18 @@ class Consolidation:
         with self._relocation.beside(waiting) as taken:
             if taken is None:
                 return None
-            ready = (
+            ready = [
                 node
-                for node in self._nodes.by_pods(now_s)
+                for node in self._nodes.by_savings(now_s)
                 if node.name not in leaving
                 and node.record.price is not None
                 and node.pool.consolidation_policy != WHEN_EMPTY
                 and node.name not in taken
-            )
-            candidates = RemovalCandidates(self._within_budgets(ready, now, leaving, UNDERUTILIZED))
+            ]
+            several = self._within_budgets(ready, now, leaving, UNDERUTILIZED)
             closed = leaving | self._nodes.recent(now_s)
-            return self._several(candidates, closed) or self._single(candidates, closed)
+            found = self._several(list(islice(several, MAX_NODES + 1)), closed)
+            return found or self._single(ready, now, leaving, closed)
 
     def confirmed(
         self,
@@ -148,31 +131,36 @@ class Consolidation:
         stored = self._find_node(node.name)
         return "gone" if stored is None else self._blockers.of_node(node, stored)
 
-    def _several(self, candidates: RemovalCandidates, closed: set[str]) -> RemovalCommand | None:
-        """The longest beginning of the candidates, of two or more, that can go together.
-
-        Most searches find none, and try two nodes only; others double their number as long as they can go.
-        """
-        found, size = None, 2
-        while len(nodes := candidates.first(min(size, MAX_NODES))) == size:
-            command = self._try(nodes, closed)
-            if command is None:
-                break
-            found, size = command, 2 * size
-        low, high = size // 2 + 1, min(size - 1, len(nodes))
-        while found is not None and low <= high:
+    def _several(self, candidates: list[PoolNode], closed: set[str]) -> RemovalCommand | None:
+        """Nodes at the beginning of the candidates, two or more, that can go together: found by bisection."""
+        found, low, high = None, 2, min(len(candidates), MAX_NODES + 1)
+        while low <= high:
             middle = (low + high) // 2
-            command = self._try(candidates.first(middle), closed)
+            command = self._try(candidates[:middle], closed)
             if command is None:
                 high = middle - 1
             else:
                 found, low = command, middle + 1
         return found
 
-    def _single(self, candidates: RemovalCandidates, closed: set[str]) -> RemovalCommand | None:
-        """The first single candidate that can go."""
-        tried = (self._try([node], closed) for node in candidates)
-        return next((command for command in tried if command is not None), None)
+    def _single(
+        self, ready: list[PoolNode], now: datetime, leaving: set[str], closed: set[str]
+    ) -> RemovalCommand | None:
+        """The first node that can go alone, of each pool in turn."""
+        pools: dict[str, list[PoolNode]] = {}
+        for node in ready:
+            pools.setdefault(node.pool.name, []).append(node)
+        open_pools = [
+            nodes
+            for nodes in pools.values()
+            if self._allowed(nodes[0].pool, now, leaving, UNDERUTILIZED) > 0
+        ]
+        for node in chain.from_iterable(zip_longest(*open_pools)):
+            if node is not None and not self._blocker(node):
+                command = self._try([node], closed)
+                if command is not None:
+                    return command
+        return None
 
     def _try(self, nodes: list[PoolNode], closed: set[str]) -> RemovalCommand | None:
         plan = self._relocation.find(nodes, closed, may_replace=True)
@@ -206,15 +194,8 @@ def _cost(nodes: Iterable[PoolNode]) -> float:
 
 
 def _disruption(nodes: Iterable[PoolNode]) -> float:
-    """The disruption cost of nodes: one for each, and about one for each pod on them."""
-    return sum(1.0 + sum(max(eviction_cost(p), 0.0) for p in node.pods.values()) for node in nodes)
-
-
-def eviction_cost(pod: Pod) -> float:
-    """One, more or less by the annotation of its deletion cost and its priority, between -10 and 10."""
-    text = pod.annotations.get(DELETION_COST, "0")
-    deletion = int(text) if re.fullmatch(r"-?[0-9]{1,10}", text) else 0
-    return min(max(1.0 + deletion / 2**27 + pod.priority / 2**25, -10.0), 10.0)
+    """The disruption cost of nodes."""
+    return sum(node.disruption() for node in nodes)
 
 
 def _is_ready(node: PoolNode, now_s: float, leaving: set[str]) -> bool:

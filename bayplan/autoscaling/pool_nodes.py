@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from heapq import heapify, heappop
 from typing import TypeAlias
 
 from ..api.node import ZONE, Node
@@ -45,7 +45,7 @@ class PoolNode:
     eligible_s: float = math.inf
     """From when on Karpenter may take it away by choice; infinite: never."""
     rank: tuple[int, float, str] = (0, 0.0, "")
-    """Of nodes with equally many pods, the first of a pool is the dearest, then by name."""
+    """Of nodes that save equally much, the first of a pool is the dearest, then by name."""
     name: str = ""
     """The name of the node."""
     had_pods: bool = False
@@ -53,6 +53,8 @@ class PoolNode:
 
     known_needs: PodNeeds | None = None
     """Cached result of `needs`, until a pod comes, goes or changes."""
+    known_disruption: float | None = None
+    """Cached result of `disruption`, until then."""
     known_keeper: str | None = None
     """Reason why one of its pods must stay where it is, as `Blockers` found it, until then."""
 
@@ -83,6 +85,17 @@ class PoolNode:
                     samples[pod.spec] = pod
             self.known_needs = _largest_first(samples, counts)
         return self.known_needs
+
+    def disruption(self) -> float:
+        """The disruption cost of taking it away: one, and about one for each of its pods."""
+        if self.known_disruption is None:
+            costs = (eviction_cost(p) for p in self.pods.values() if not p.is_terminating)
+            self.known_disruption = 1.0 + sum(max(cost, 0.0) for cost in costs)
+        return self.known_disruption
+
+    def turn(self) -> tuple[float, tuple[int, float, str]]:
+        """The order in which nodes are tried: the highest price for the least disruption first, then by rank."""
+        return -(self.record.price or 0.0) / self.disruption(), self.rank
 
     @property
     def is_joined(self) -> bool:
@@ -183,14 +196,14 @@ class PoolNodes:
         """Note a pod on a node, or its change; whether it is new there."""
         before = len(node.pods)
         node.pods[pod.uid], node.had_pods = pod, True
-        node.known_needs = node.known_keeper = None
+        node.known_needs = node.known_disruption = node.known_keeper = None
         return self._recount(node, before)
 
     def take_pod(self, node: PoolNode, pod: Pod) -> bool:
         """Note that a pod is not on a node any more; whether it was."""
         before = len(node.pods)
         node.pods.pop(pod.uid, None)
-        node.known_needs = node.known_keeper = None
+        node.known_needs = node.known_disruption = node.known_keeper = None
         return self._recount(node, before)
 
     def empty(self) -> Iterable[PoolNode]:
@@ -208,15 +221,17 @@ class PoolNodes:
             if now_s < node.changed_s + (node.pool.consolidate_after_s or 0.0)
         }
 
-    def by_pods(self, now_s: float) -> Iterator[PoolNode]:
-        """Nodes with pods that are eligible now, those with fewer pods first; equal ones by rank."""
-        for number in sorted(self._joined):
-            if number:
-                nodes = self._joined[number].values()
-                eligible = [(node.rank, node) for node in nodes if node.eligible_s <= now_s]
-                heapify(eligible)  # mostly the first ones are used
-                while eligible:
-                    yield heappop(eligible)[1]
+    def by_savings(self, now_s: float) -> list[PoolNode]:
+        """Nodes with pods that are eligible now, in the order in which they are tried."""
+        found = [
+            node
+            for number, nodes in self._joined.items()
+            if number
+            for node in nodes.values()
+            if node.eligible_s <= now_s
+        ]
+        found.sort(key=PoolNode.turn)
+        return found
 
     def _add(self, node: PoolNode) -> PoolNode:
         self.live[node.name] = node
@@ -283,6 +298,16 @@ def _price(node: Node, kind: NodeType) -> float | None:
         return kind.price if text is None else float(text)
     except ValueError:
         return kind.price
+
+
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+def eviction_cost(pod: Pod) -> float:
+    """One, more or less by the annotation of its deletion cost and its priority, between -10 and 10."""
+    text = pod.annotations.get(DELETION_COST, "0")
+    deletion = int(text) if re.fullmatch(r"-?[0-9]{1,10}", text) else 0
+    return min(max(1.0 + deletion / 2**27 + pod.priority / 2**25, -10.0), 10.0)
 
 
 EMPTY, UNDERUTILIZED, UNNEEDED = "empty", "underutilized", "unneeded"

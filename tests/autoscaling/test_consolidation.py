@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.autoscaling.consolidation import eviction_cost
+from bayplan.autoscaling.pool_nodes import eviction_cost
 from bayplan.planning.pools import NodeBudget
 from bayplan.testing.builders import make_pod
 from tests.autoscaling.scaled import (

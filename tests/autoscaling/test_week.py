@@ -18,7 +18,7 @@ SPOT = make_type("spot", 4, 0.07, zones=("a", "b"), interruption_rate=0.01)
 @pytest.mark.parametrize(
     ("autoscaler", "totals", "digest"),
     [
-        pytest.param("karpenter", (78, 73, 235, 164.39), "fe25c3f78202dfe4", id="Karpenter"),
+        pytest.param("karpenter", (113, 105, 463, 118.392), "840fd07faa08872a", id="Karpenter"),
         pytest.param(
             "cluster-autoscaler",
             (95, 86, 151, 67.415),
