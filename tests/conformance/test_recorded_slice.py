@@ -1,10 +1,11 @@
-"""Slices of the recorded decisions of kube-scheduler v1.36.4, small enough to be here: always run."""
+"""Slices of the recorded decisions of kube-scheduler v1.36.4 and of Karpenter, small enough to be here: always run."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.rig.conformance.autoscalers import run_autoscaler_case
 from tests.rig.conformance.cases import run_case
 from tests.rig.conformance.cli import read_cases
 from tests.rig.conformance.long_run import run_long_run
@@ -13,6 +14,7 @@ from tests.rig.conformance.pod_groups import run_group_case
 FOLDER = Path(__file__).parent / "cases"
 CASES = list(read_cases(FOLDER / "recorded-runs.jsonl.gz"))
 TIES = list(read_cases(FOLDER / "preemption-ties.jsonl.gz"))
+KARPENTER = list(read_cases(FOLDER / "karpenter-runs.jsonl.gz"))
 GROUPS = list(read_cases(FOLDER / "pod-groups.jsonl.gz"))
 
 
@@ -59,3 +61,17 @@ def test_the_slice_has_cycles_of_every_kind() -> None:
     assert any(attempt["placement"] for attempt in attempts)
     assert any(attempt["workloadPreemption"] for attempt in attempts)
     assert any(member["preemption"] for attempt in attempts for member in attempt["members"])
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in KARPENTER[::6]])
+def test_every_decision_of_karpenter_agrees(case: dict[str, Any]) -> None:
+    assert [str(one) for _, found in run_autoscaler_case(case) for one in found] == []
+
+
+def test_the_slice_has_decisions_of_karpenter_of_every_kind() -> None:
+    expected = [case["steps"][0]["expected"] for case in KARPENTER]
+
+    assert {case["about"] for case in KARPENTER} == {"plan", "consolidation"}
+    assert {one.get("why") for one in expected} == {None, "", "empty", "underutilized"}
+    assert all(any(one.get(key) for one in expected) for key in ("existing", "leftGroups"))
+    assert any(one["launches"] for one in expected if "removed" in one)

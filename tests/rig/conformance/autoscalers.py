@@ -1,7 +1,10 @@
-"""Cases of autoscalers: facts from the tables of the unit tests of Karpenter and Cluster Autoscaler, in our own form.
+"""Cases of autoscalers: facts from the tables of the unit tests of Karpenter and Cluster Autoscaler, in our own form,
+and decisions recorded from running Karpenter.
 
 A case names its `source`. It is about a `plan` (steps of pods and pools; new nodes, pods by zone or host, pods that are
-left), an `expander` (options; which remain), or nodes that are `eligible` (underutilised, and nothing keeps them).
+left), an `expander` (options; which remain), nodes that are `eligible` (underutilised, and nothing keeps them), or a
+`consolidation` (nodes that go, and the one that is launched instead). Values that differed between runs of Karpenter
+are not in a recorded case.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bayplan.api.node import ZONE, Node
@@ -38,7 +41,7 @@ def is_autoscaler_case(case: dict[str, Any]) -> bool:
 
 def run_autoscaler_case(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
     """The decisions of a case, each with its disagreements."""
-    run = {"plan": _plans, "expander": _expander, "eligible": _eligible}[case["about"]]
+    run = RUNS[case["about"]]
     for name, expected, found in run(case):
         wrong = [
             Disagreement(case["id"], name, key, json.dumps(found.get(key)), json.dumps(value))
@@ -75,7 +78,10 @@ def _plans(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[str
         plan = _plan(simulation)
         nodes, placed = _carried_out(simulation, plan, number)
         objects = [*nodes, *placed]
-        yield f"step {number}", step["expected"], _outcome(plan, nodes, placed, len(pods))
+        expected, found = step["expected"], _outcome(plan, nodes, placed)
+        names = {pod.uid: pod.name for pod in simulation.cluster.list("Pod")}
+        found |= _groups(plan, names, expected.get("launches", ()))
+        yield f"step {number}", expected, found
 
 
 def _plan(simulation: Simulation) -> LaunchPlan:
@@ -104,7 +110,7 @@ def _carried_out(
     return nodes, list(pods.values())
 
 
-def _outcome(plan: LaunchPlan, nodes: list[Node], pods: list[Pod], new: int) -> dict[str, Any]:
+def _outcome(plan: LaunchPlan, nodes: list[Node], pods: list[Pod]) -> dict[str, Any]:
     """The compared values of a case: pods with the label `app: x` by zone and by host, new nodes, and pods without a
     place.
     """
@@ -118,6 +124,75 @@ def _outcome(plan: LaunchPlan, nodes: list[Node], pods: list[Pod], new: int) -> 
         "left": len(plan.left),
         "processed": sorted({pod.labels.get("app", "") for _, on in plan.launches for pod in on}),
     }
+
+
+def _groups(
+    plan: LaunchPlan, names: dict[str, str], launches: Iterable[list[Any]]
+) -> dict[str, Any]:
+    """The compared values of a recorded plan; `names` are those of the pods by uid, a group is one entry of the step.
+
+    `launches` are new nodes with pool, type, the zones to choose from, and pods by group; `shapes` are those without
+    zones; `existing` are pods by node and group; `leftGroups` are those without a place.
+    """
+    places: dict[str, Counter[str]] = {}
+    for uid, node in plan.existing.items():
+        places.setdefault(node, Counter())[_group(names[uid])] += 1
+    nodes = [
+        [one.pool.name, one.type.name, one.zone, _by_group(pod.name for pod in pods)]
+        for one, pods in plan.launches
+    ]
+    return {
+        "launches": _in_zones(nodes, launches),
+        "shapes": sorted(([pool, kind, pods] for pool, kind, _, pods in nodes), key=json.dumps),
+        "existing": {name: dict(sorted(places[name].items())) for name in sorted(places)},
+        "leftGroups": _by_group(pod.name for pod in plan.left),
+    }
+
+
+def _by_group(names: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(_group(name) for name in names).items()))
+
+
+def _group(name: str) -> str:
+    """`g1` of the pod `s0-g1-7`."""
+    return name.split("-")[1]
+
+
+def _in_zones(nodes: list[list[Any]], expected: Iterable[list[Any]]) -> list[list[Any]]:
+    """The nodes, sorted; one whose zone is among those of an expected node has that node's zones."""
+    left, found = sorted(nodes, key=json.dumps), []
+    for pool, kind, zones, pods in sorted(
+        expected, key=lambda one: (one[2].count("|"), json.dumps(one))
+    ):
+        same = [one for one in left if [one[0], one[1], one[3]] == [pool, kind, pods]]
+        fitting = [one for one in same if one[2] in zones.split("|")]
+        if fitting:
+            left.remove(fitting[0])
+            found.append([pool, kind, zones, pods])
+    return sorted(found + left, key=json.dumps)
+
+
+def _consolidation(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    (step,) = case["steps"]
+    objects: list[Any] = [decode_object(tree) for tree in case["objects"]]
+    pools = _pools(step["pools"], case["id"])
+    simulation = autoscaled(Settings(seed=0), objects, pools, _options(case))
+    simulation.begin()
+    controller = simulation._controller
+    assert isinstance(controller, Autoscaler)
+    decide = controller._down._consolidation
+    now, moment = simulation.clock.monotonic(), simulation.clock.now()
+    command = decide.empty(now, moment, set()) or decide.underutilized(now, moment, set(), [])
+    expected = step["expected"]
+    found: dict[str, Any] = {"removed": [], "why": "", "launches": []}
+    if command is not None:
+        nodes = [[one.pool.name, one.type.name, one.zone, {}] for one, _ in command.plan.launches]
+        found = {
+            "removed": sorted(node.name for node in command.nodes),
+            "why": command.why,
+            "launches": _in_zones(nodes, expected.get("launches", ())),
+        }
+    yield "consolidation", expected, found
 
 
 def _expander(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
@@ -161,3 +236,11 @@ def _eligible(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[
     unneeded = controller._down._unneeded
     found = sorted(node.name for node in unneeded._underutilised() if unneeded._may_go(node, set()))
     yield "eligible", {"eligible": case["eligible"]}, {"eligible": found}
+
+
+RUNS = {
+    "plan": _plans,
+    "expander": _expander,
+    "eligible": _eligible,
+    "consolidation": _consolidation,
+}
