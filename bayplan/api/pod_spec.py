@@ -33,7 +33,7 @@ from .resources import (
 from .selectors import NAME_FIELD, NodeSelector
 from .taints import Toleration
 from .text.quantity import Quantity, parse_quantity
-from .volumes import EMPTY_DIR, Volume
+from .volumes import Volume
 from .wire.interning import shared, shared_text
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
@@ -444,10 +444,9 @@ def _presence(amounts: dict[str, Quantity] | None) -> dict[str, Quantity] | None
 
 
 def _pruned_volumes(given: tuple[Volume, ...]) -> tuple[Volume, ...] | None:
-    """The volumes that affect placement, then one for all scratch space."""
+    """The volumes that affect placement, then scratch space, by which an autoscaler may keep the node."""
     volumes = [_anonymous(volume) for volume in given if volume.is_relevant]
-    if any(volume.empty_dir is not None for volume in given):
-        volumes.append(EMPTY_DIR)
+    volumes += [volume for volume in given if volume.empty_dir is not None]
     return tuple(volumes) or None
 
 

@@ -143,6 +143,9 @@ class ImageVolume(Wire, frozen=True):
 class EmptyDirVolume(Wire, frozen=True):
     """Scratch space on the node, which is gone with the pod."""
 
+    medium: str = ""
+    """`Memory` for a file system in memory."""
+
 
 class CommonSources(Wire, frozen=True):
     """The sources that volumes of pods and persistent volumes have in common."""
@@ -172,10 +175,6 @@ class Volume(CommonSources, frozen=True):
     def is_relevant(self) -> bool:
         """Whether the volume can affect placement."""
         return self != Volume(name=self.name, empty_dir=self.empty_dir)
-
-
-EMPTY_DIR = Volume(empty_dir=EmptyDirVolume())
-"""Stands for all scratch space of a pod."""
 
 
 def claim_name_of(volume: Volume, pod_name: str) -> str | None:
