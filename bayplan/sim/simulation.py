@@ -188,6 +188,10 @@ class Simulation:
         """Reason why the API server would refuse to evict the pod now; empty when its disruption budget allows it."""
         return self._world.budgets.eviction_refusal(pod)
 
+    def eviction_allowances(self, pod: Pod) -> dict[str, int]:
+        """The evictions that each disruption budget of the pod allows now, by `namespace/name`."""
+        return self._world.budgets.allowances(pod)
+
     def happen(self, event: TimelineEvent, is_replacement: bool = False) -> None:
         """Run an event now rather than at its time; raises InputError when it is invalid.
 

@@ -97,6 +97,16 @@ class DisruptionController:
         self.run()
         return ask_budget(found[0].budget, self.is_healthy(pod)).refusal if found else ""
 
+    def allowances(self, pod: Pod) -> dict[str, int]:
+        """The evictions that each budget of the pod allows now, by `namespace/name`."""
+        found = self._of(pod) if self._in else ()
+        if found:
+            self.run()
+        return {
+            f"{one.budget.namespace}/{one.budget.name}": one.budget.status.disruptions_allowed
+            for one in found
+        }
+
     # Changes
 
     def on_add(self, obj: Any) -> None:
