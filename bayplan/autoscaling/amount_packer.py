@@ -18,13 +18,10 @@ from ..api.resources import CPU, MEMORY
 from ..config.plugin_args import NodeResourcesFitArgs
 from ..planning.fleet import fill_level
 from ..sim.settings import Settings
-from ..table import Ints
+from ..table import Bools, Ints
 from ..trials import TrialCluster
-from .launch_options import PROBE, LaunchOption, LaunchOptions, choice_key
+from .launch_options import PROBE, ChoiceKey, LaunchOption, LaunchOptions, choice_key
 from .pool_nodes import PoolUse
-
-MAX_NODES = 1000
-"""Of one scale-up."""
 
 
 class AmountPacking:
@@ -56,11 +53,17 @@ class AmountPacking:
                 return False
         return True
 
+    def taken_by(self, members: Sequence[LaunchOption]) -> set[ChoiceKey]:
+        """The classes of pods that an empty node of a group can run."""
+        runs = self.accepts & (self.copies > 0)
+        able: Bools = np.any(runs[:, [one.number for one in members]], axis=1)
+        return {choice_key(self.classes[i]) for i in np.flatnonzero(able).tolist()}
+
     def pack(
-        self, members: Sequence[LaunchOption], use: PoolUse
+        self, members: Sequence[LaunchOption], use: PoolUse, most: int
     ) -> list[tuple[LaunchOption, list[Pod]]]:
-        """The nodes of a group, whose options differ in the zone, with their pods; `use` counts the new nodes."""
-        nodes = _NewNodes(self, members, use)
+        """Up to `most` nodes of a group, whose options differ in the zone, with their pods; `use` counts them."""
+        nodes = _NewNodes(self, members, use, most)
         order = self._in_order(members)
         numbers = self.numbers[order]
         bounds = np.flatnonzero(np.diff(numbers, prepend=-1, append=-1)).tolist()
@@ -69,13 +72,14 @@ class AmountPacking:
         return nodes.launches
 
     def _in_order(self, members: Sequence[LaunchOption]) -> Ints:
-        """int64: the pods that the group can run, those with the largest shares of a node first."""
+        """int64: pods that the group can run, equal ones together, those with the largest shares of a node first."""
         offered = members[0].type.allocatable
         most = [max(offered.get(name, 0), 1) for name in (CPU, MEMORY)]
         shares = np.array([cpu / most[0] + memory / most[1] for cpu, memory in self.sizes])
         is_able = np.any(self.accepts[:, [one.number for one in members]], axis=1)
         able = np.flatnonzero(is_able[self.numbers])
-        order: Ints = able[np.argsort(-shares[self.numbers[able]], kind="stable")]
+        numbers = self.numbers[able]
+        order: Ints = able[np.lexsort((numbers, -shares[numbers]))]
         return order
 
 
@@ -83,11 +87,11 @@ class _NewNodes:
     """The new nodes of one group."""
 
     def __init__(
-        self, packing: AmountPacking, members: Sequence[LaunchOption], use: PoolUse
+        self, packing: AmountPacking, members: Sequence[LaunchOption], use: PoolUse, most: int
     ) -> None:
-        self._packing, self._members, self._use = packing, members, use
-        self._free = np.empty((MAX_NODES, packing.free.shape[1]), dtype=np.int64)
-        self._options = np.empty(MAX_NODES, dtype=np.int64)
+        self._packing, self._members, self._use, self._most = packing, members, use, most
+        self._free = np.empty((most, packing.free.shape[1]), dtype=np.int64)
+        self._options = np.empty(most, dtype=np.int64)
         self._full: set[int] = set()
         self._last = 0
         """The node that a pod fitted on last, of those that were there before it."""
@@ -147,7 +151,7 @@ class _NewNodes:
         able = [one for one in self._members if packing.accepts[number, one.number]]
         able.sort(key=lambda one: (self._use.zones[pool.name, one.zone], one.zone))
         for option in able:
-            if size >= MAX_NODES or not self._use.allows(pool, option.type):
+            if size >= self._most or not self._use.allows(pool, option.type):
                 return False
             if packing.copies[number, option.number] > 0:
                 self._free[size] = packing.free[option.number]

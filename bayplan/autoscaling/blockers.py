@@ -6,11 +6,11 @@ Autoscaler are those of its drainability rules (simulator/drainability/rules, cl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 
 from ..api.node import Node
 from ..api.pod import Pod
-from ..cluster.memory.absent_owners import has_local_storage
 from .cluster_autoscaler_flags import DEFAULT_FLAGS, ClusterAutoscalerFlags
 from .pool_nodes import PoolNode
 
@@ -21,13 +21,17 @@ SAFE_LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volum
 SYSTEM = "kube-system"
 REPLICATED = ("ReplicationController", "Job", "ReplicaSet", "StatefulSet")
 TRUE, FALSE = "true", "false"
+IN_MEMORY = "Memory"
 
 EvictionRefusal = Callable[[Pod], str]
+Allowances = Callable[[Pod], dict[str, int]]
 
 
 class Blockers:
-    """Answers for one autoscaler; `eviction_refusal` is the refusal of an eviction by the disruption budgets of
-    pods.
+    """Answers for one autoscaler.
+
+    `eviction_refusal` is the refusal of an eviction by the disruption budgets of a pod; `allowances` the evictions that
+    each of them allows, which Cluster Autoscaler goes by.
     """
 
     def __init__(
@@ -35,17 +39,41 @@ class Blockers:
         is_karpenter: bool,
         eviction_refusal: EvictionRefusal,
         flags: ClusterAutoscalerFlags = DEFAULT_FLAGS,
+        allowances: Allowances = lambda pod: {},
     ) -> None:
         self._is_karpenter, self._refusal, self._flags = is_karpenter, eviction_refusal, flags
+        self._allowances = allowances
+        self._taken: Counter[str] = Counter()
+        """Evictions of each budget that are planned."""
+
+    def forget_plans(self) -> None:
+        """No eviction is planned."""
+        self._taken.clear()
+
+    def plan_evictions(self, pods: Iterable[Pod]) -> None:
+        """Count pods of a node that is to go against their budgets, for the nodes that are asked about next."""
+        for pod in pods:
+            self._taken.update(self._allowances(pod).keys())
+
+    def of_budgets(self, pods: Iterable[Pod]) -> str:
+        """Reason why Cluster Autoscaler keeps one of the pods, by their disruption budgets; empty for none."""
+        return next(filter(None, map(self._of_budgets, pods)), "")
 
     def of_node(self, node: PoolNode, stored: Node) -> str:
-        """Reason why the node must stay, in words; empty if nothing keeps it."""
+        """Reason why Karpenter keeps the node, in words; empty if nothing keeps it."""
+        found = self.of_annotation(stored) or self.of_pods(node)
+        return found or _first_reason(node, self._refusal)
+
+    def of_annotation(self, stored: Node) -> str:
+        """The annotation by which the node must stay; empty if it has none."""
         name = DO_NOT_DISRUPT if self._is_karpenter else SCALE_DOWN_DISABLED
-        if stored.annotations.get(name) == TRUE:
-            return f"annotation {name}"
+        return f"annotation {name}" if stored.annotations.get(name) == TRUE else ""
+
+    def of_pods(self, node: PoolNode) -> str:
+        """Reason why a pod keeps the node, apart from disruption budgets; empty for none."""
         if node.known_keeper is None:
             node.known_keeper = _first_reason(node, self.of_pod)
-        return node.known_keeper or _first_reason(node, self._refusal)
+        return node.known_keeper
 
     def of_pod(self, pod: Pod) -> str:
         """Reason why the pod must stay where it is, apart from disruption budgets; empty if nothing keeps it."""
@@ -61,13 +89,21 @@ class Blockers:
         flags = self._flags
         if flags.skip_nodes_with_custom_controller_pods and controller not in REPLICATED:
             return f"of a {controller}"
-        if flags.skip_nodes_with_system_pods and pod.namespace == SYSTEM:
-            return f"in {SYSTEM}"
-        may_lose = flags.skip_nodes_with_local_storage and not pod.annotations.get(
-            SAFE_LOCAL_VOLUMES
-        )
-        if may_lose and has_local_storage(pod):
+        if flags.skip_nodes_with_local_storage and _has_local_storage(pod):
             return "has local storage"
+        return ""
+
+    def _of_budgets(self, pod: Pod) -> str:
+        """Reason why Cluster Autoscaler keeps the pod, by its disruption budgets; a pod of the system needs one."""
+        if pod.annotations.get(SAFE_TO_EVICT) == TRUE:
+            return ""
+        allowances = self._allowances(pod)
+        is_of_system = pod.namespace == SYSTEM and self._flags.skip_nodes_with_system_pods
+        if is_of_system and not allowances:
+            return f"in {SYSTEM}, without a disruption budget"
+        for name, allowed in allowances.items():
+            if allowed - self._taken[name] < 1:
+                return f"disruption budget {name}"
         return ""
 
     def is_protected(self, pod: Pod) -> bool:
@@ -75,6 +111,17 @@ class Blockers:
         if self._is_karpenter:
             return pod.annotations.get(DO_NOT_DISRUPT) == TRUE
         return pod.annotations.get(SAFE_TO_EVICT) == FALSE
+
+
+def _has_local_storage(pod: Pod) -> bool:
+    """Whether the pod has an emptyDir that is not in memory, and that its annotation does not name."""
+    safe = pod.annotations.get(SAFE_LOCAL_VOLUMES, "").split(",")
+    return any(
+        volume.empty_dir is not None
+        and volume.empty_dir.medium != IN_MEMORY
+        and volume.name not in safe
+        for volume in pod.spec.volumes or ()
+    )
 
 
 def _first_reason(node: PoolNode, ask: Callable[[Pod], str]) -> str:

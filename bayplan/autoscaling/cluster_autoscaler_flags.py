@@ -51,6 +51,7 @@ class ClusterAutoscalerFlags:
     scale_down_utilization_threshold: Share = 0.5
     scale_down_gpu_utilization_threshold: Share = 0.5
     scale_down_non_empty_candidates_count: int = 30
+    unremovable_node_recheck_timeout: Seconds = 300.0
     ignore_daemonsets_utilization: bool = False
     max_scale_down_parallelism: int = 10
     max_drain_parallelism: int = 1
@@ -95,7 +96,7 @@ provisioning-request-initial-backoff-time provisioning-request-max-backoff-cache
 provisioning-request-max-backoff-time salvo-scale-up salvo-scale-up-budget scale-down-candidates-pool-min-count
 scale-down-candidates-pool-ratio scale-down-delay-type-local scale-down-simulation-timeout scale-from-unschedulable
 scale-up-from-zero scaleup-simulation-for-skipped-node-groups-enabled scheduler-config-file startup-taint
-startup-taint-prefix status-taint unremovable-node-recheck-timeout
+startup-taint-prefix status-taint
 """
 _WITHOUT_EFFECT = """
 add-dir-header address alsologtostderr cloud-config cloud-provider cloud-provider-gce-l7lb-src-cidrs

@@ -35,6 +35,12 @@ class GroupEstimate:
     launches: list[tuple[LaunchOption, list[Pod]]] = field(default_factory=list)
     _sums: dict[str, float] = field(default_factory=dict)
     """Sums over the pods; groups that are alike share it."""
+    tried: int = -1
+    """Number of nodes that were tried: some may have stayed empty."""
+
+    def __post_init__(self) -> None:
+        if self.tried < 0:
+            self.tried = len(self.launches)
 
     @property
     def pods(self) -> list[Pod]:
@@ -50,7 +56,7 @@ class GroupEstimate:
         """The same for a group that is alike: with `others` in place of `members`."""
         numbers = {one.number: i for i, one in enumerate(members)}
         launches = [(others[numbers[one.number]], pods) for one, pods in self.launches]
-        return GroupEstimate(launches, self._sums)
+        return GroupEstimate(launches, self._sums, self.tried)
 
     def _sum(self, name: str) -> float:
         """Sum of the pods' requests for a resource."""

@@ -2,10 +2,10 @@
 
 Facts from cluster-autoscaler 1.36 (core/podlistprocessor, estimator, processors/nodegroupset): pods that fit on nodes
 that exist or boot are left out; each search for a node begins after the one that was found last. For each group it is
-estimated how many nodes the other pods need, by packing them, the largest first, on nodes of the group. An expander
-chooses one group, which grows by that number, if asked for together with similar groups; other pods wait for the next
-scan. A group is here a type of a pool, and a new node is put in the zone that has the fewest nodes of its pool, as
-providers balance zones. The shadow decides which node can run a pod.
+estimated how many nodes the pods need that a first new node of it would take, by packing them, the largest first, on as
+many nodes as limits and maxima allow. An expander chooses one group, which grows by that number, if asked for together
+with similar groups; other pods wait for the next scan. A group is here a type of a pool, and a new node is put in the
+zone that has the fewest nodes of its pool, as providers balance zones. The shadow decides which node can run a pod.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..api.node import HOSTNAME, ZONE, Node
+from ..api.node import HOSTNAME, ZONE
 from ..api.pod import Pod
 from ..api.pod_spec import PodSpec
-from ..api.resources import CPU, MEMORY
-from ..cluster.objects.object_index import ClusterObject
+from ..api.resources import MEMORY, PODS
 from ..config.plugin_args import NodeAffinityArgs, PodTopologySpreadArgs
 from ..planning.node_groups import GROUP_LABELS
 from ..planning.node_types import INSTANCE_TYPE, POOL_LABEL, NodeType
 from ..sim.settings import Settings
-from ..table import Ints, NodeTable
+from ..table import NodeTable
 from ..trials import TrialCluster
-from .amount_packer import MAX_NODES, AmountPacking, amount_packing
+from .amount_packer import AmountPacking, amount_packing, classes_of
 from .autoscaler_settings import AutoscalerOptions
 from .cluster_autoscaler_flags import ClusterAutoscalerFlags
 from .expanders import ExpanderChain, GroupEstimate
+from .group_packing import GroupPacking, settle_rows, takes_some
 from .launch_options import ChoiceKey, LaunchOption, LaunchOptions, LaunchPlan, choice_key
-from .pool_nodes import PoolNodes, PoolUse
+from .pool_nodes import PoolNodes, next_of
 
-NODE = "bayplan-estimate-"
 IGNORED_LABELS = frozenset(
     {
         HOSTNAME,
@@ -48,6 +48,20 @@ IGNORED_LABELS = frozenset(
     }
 )
 """In which similar groups may differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Growth:
+    """A group that may grow."""
+
+    members: list[LaunchOption]
+    """Its options, which differ in the zone."""
+    able: set[ChoiceKey]
+    """The classes of pods that a first new node takes."""
+
+    @property
+    def label(self) -> str:
+        return self.members[0].label
 
 
 class GroupPlanner:
@@ -68,6 +82,8 @@ class GroupPlanner:
         )
         self._last_row = 0
         """Place of the last pod that was found to fit; the next search begins after it."""
+        self._growing: list[_Growth] = []
+        """The groups that were estimated last."""
 
     def plan(self, pods: list[Pod]) -> LaunchPlan:
         """Leave out the pods that fit on nodes that are there, and choose a group for the others."""
@@ -76,10 +92,12 @@ class GroupPlanner:
             left = self._without_fitting(pods, found)
             estimates = [one for one in self._estimates(left) if one.launches]
         if estimates:
-            chosen = self._expanders.choose(estimates, len(self._nodes.live))
-            found.launches = chosen.launches[: self._most_nodes()]
+            chosen = self._expanders.choose(
+                estimates, self._node_count() - len(self._nodes.booting)
+            )
+            found.launches = chosen.launches
             if self._flags.balance_similar_node_groups:
-                found.launches = self._balanced(found.launches, estimates)
+                found.launches = self._balanced(found.launches)
             served = {pod.uid for _, planned in found.launches for pod in planned}
             left = [pod for pod in left if pod.uid not in served]
         found.left = left
@@ -93,7 +111,7 @@ class GroupPlanner:
             if choice_key(pod) not in full:
                 rows = np.flatnonzero(self._shadow.totals(pod) >= 0)
                 if len(rows):
-                    self._last_row = row = _next_of(rows, self._last_row)
+                    self._last_row = row = next_of(rows, self._last_row)
                     name = self._shadow.table.names[row]
                     self._shadow.place(pod, name)
                     plan.existing[pod.uid] = name
@@ -103,50 +121,99 @@ class GroupPlanner:
         return left
 
     def _estimates(self, pods: list[Pod]) -> list[GroupEstimate]:
-        """Estimates of all groups; of groups that are alike one is packed."""
-        if not pods:
+        """Estimates of all groups that may grow; of groups that are alike one is packed."""
+        most = self._most_nodes(len(pods))
+        if not pods or most <= 0:
             return []
-        groups: dict[str, list[LaunchOption]] = {}
-        for option in self._options.all:
-            groups.setdefault(option.label, []).append(option)
         quick = amount_packing(self._options, self._shadow, self._settings, pods)
         alike = AlikeGroups(self._settings, self._shadow.table, pods)
+        growths = self._growths(pods, quick, alike)
         packed: dict[Hashable, tuple[list[LaunchOption], GroupEstimate]] = {}
         found: list[GroupEstimate] = []
+        for one in growths:
+            room = min([most, *self._rooms(one, growths)])
+            key = alike.key(one.members), room
+            if key not in packed:
+                packed[key] = one.members, self._estimate(one, room, pods, quick)
+            first, estimate = packed[key]
+            found.append(estimate if first is one.members else estimate.of(first, one.members))
+        had = [] if quick is not None else [one.tried for _, one in packed.values()]
+        settle_rows(self._shadow, had, [one.tried for one in found])
+        self._growing = growths
+        return found
+
+    def _growths(
+        self, pods: list[Pod], quick: AmountPacking | None, alike: AlikeGroups
+    ) -> list[_Growth]:
+        """The groups that have room for a node, with the classes of pods that such a node takes."""
+        groups: dict[str, list[LaunchOption]] = {}
+        for option in self._options.all:
+            if self._use.allows(option.pool, option.type):
+                groups.setdefault(option.label, []).append(option)
+        classes = classes_of(pods)
+        known: dict[Hashable, set[ChoiceKey]] = {}
+        found = []
         for members in groups.values():
             key = alike.key(members)
-            if key not in packed:
-                packed[key] = members, self._estimate(members, pods, quick)
-            first, estimate = packed[key]
-            found.append(estimate if first is members else estimate.of(first, members))
-        had = [] if quick is not None else [len(one.launches) for _, one in packed.values()]
-        settle_rows(self._shadow, had, [len(one.launches) for one in found])
+            if key not in known:
+                known[key] = (
+                    takes_some(members, self._options, self._shadow, classes)
+                    if quick is None
+                    else quick.taken_by(members)
+                )
+            found.append(_Growth(members, known[key]))
         return found
 
     def _estimate(
-        self, members: list[LaunchOption], pods: list[Pod], quick: AmountPacking | None
+        self, growth: _Growth, most: int, pods: list[Pod], quick: AmountPacking | None
     ) -> GroupEstimate:
-        """Pack the pods on new nodes of a group, whose options differ in the zone."""
+        """Pack the pods on up to `most` new nodes of a group, whose options differ in the zone."""
+        members, use = growth.members, self._use.copy()
+        use.without_maximum = True  # it is in `most`, with those of similar groups
         if quick is not None:
-            return GroupEstimate(quick.pack(members, self._use.copy()))
-        packing = _GroupPacking(self._options, self._shadow, self._use.copy(), members)
-        for pod in packing.in_order(pods):
-            packing.add(pod)
-        packing.close()
-        return packing.estimate
+            return GroupEstimate(quick.pack(members, use, most))
+        packing = GroupPacking(self._options, self._shadow, use, members, most)
+        return packing.estimate([pod for pod in pods if choice_key(pod) in growth.able])
 
-    def _most_nodes(self) -> int:
-        """Limit on the nodes that are launched at once."""
+    def _most_nodes(self, pods: int) -> int:
+        """Limit on the nodes that are launched at once for so many pods."""
         most, total = self._flags.max_nodes_per_scaleup, self._flags.max_nodes_total
-        return min(most, max(total - len(self._nodes.live), 0)) if total else most
+        bounds = [2 * pods]  # some nodes that are tried may stay empty
+        bounds += [most] if most else []
+        bounds += [total - self._node_count()] if total else []
+        return min(bounds)
+
+    def _node_count(self) -> int:
+        """Number of nodes, those that boot included."""
+        return len(self._shadow.node_names())
+
+    def _rooms(self, growth: _Growth, growths: list[_Growth]) -> list[int]:
+        """Number of nodes that the group may add, with the similar ones among which they are divided; none if any."""
+        groups = [growth]
+        if self._flags.balance_similar_node_groups:
+            groups = self._similar(growth, growths)
+        pools = {one.members[0].pool.name: one.members[0].pool for one in groups}
+        rooms = [self._use.room(pool) for pool in pools.values()]
+        known = [room for room in rooms if room is not None]
+        return [sum(known)] if len(known) == len(rooms) else []
+
+    def _similar(self, growth: _Growth, growths: list[_Growth]) -> list[_Growth]:
+        """The group, and each that is similar and takes the same pods."""
+        first = growth.members[0]
+        return [
+            one
+            for one in growths
+            if growth.able <= one.able and is_similar(first, one.members[0], self._flags)
+        ]
 
     def _balanced(
-        self,
-        launches: list[tuple[LaunchOption, list[Pod]]],
-        estimates: Sequence[GroupEstimate],
+        self, launches: list[tuple[LaunchOption, list[Pod]]]
     ) -> list[tuple[LaunchOption, list[Pod]]]:
-        """Divide new nodes between the group and similar ones that could take all its pods, the smallest first."""
-        groups = self._similar_groups(launches, estimates)
+        """Divide new nodes between the group and similar ones that take its pods, the smallest first."""
+        label = launches[0][0].label
+        growth = next(one for one in self._growing if one.label == label)
+        others = [one for one in self._similar(growth, self._growing) if one is not growth]
+        groups = [one.members for one in (growth, *others)]
         if len(groups) < 2:
             return launches
         sizes = Counter((node.pool.name, node.type.name) for node in self._nodes)
@@ -169,23 +236,6 @@ class GroupPlanner:
             found.append((option, pods))
         return found
 
-    def _similar_groups(
-        self,
-        launches: list[tuple[LaunchOption, list[Pod]]],
-        estimates: Sequence[GroupEstimate],
-    ) -> list[list[LaunchOption]]:
-        """The options of the group, and of each that is similar and takes the same pods."""
-        first = launches[0][0]
-        wanted = {pod.uid for _, pods in launches for pod in pods}
-        able = {one.group for one in estimates if wanted <= {pod.uid for pod in one.pods}} | {
-            first.label
-        }
-        groups: dict[str, list[LaunchOption]] = {}
-        for option in self._options.all:
-            if option.label in able and is_similar(first, option, self._flags):
-                groups.setdefault(option.label, []).append(option)
-        return list(groups.values())
-
 
 def is_similar(one: LaunchOption, other: LaunchOption, flags: ClusterAutoscalerFlags) -> bool:
     """Whether nodes of two groups have about the same amounts, and the same labels apart from names and zones."""
@@ -198,12 +248,13 @@ def is_similar(one: LaunchOption, other: LaunchOption, flags: ClusterAutoscalerF
             return False
     for name in {*a.allocatable, *b.allocatable}:
         mine, others = a.allocatable.get(name, 0), b.allocatable.get(name, 0)
-        free = mine - one.daemons.get(name, 0), others - other.daemons.get(name, 0)
+        daemons = [0 if name == PODS else each.daemons.get(name, 0) for each in (one, other)]
+        free = mine - daemons[0], others - daemons[1]
         if not _is_near(mine, others, flags.max_allocatable_difference_ratio):
             return False
         if not _is_near(*free, flags.max_free_difference_ratio):
             return False
-    return _kept_labels(a) == _kept_labels(b) and set(a.taints) == set(b.taints)
+    return _kept_labels(a) == _kept_labels(b)
 
 
 def _is_near(one: int, other: int, ratio: float) -> bool:
@@ -213,127 +264,6 @@ def _is_near(one: int, other: int, ratio: float) -> bool:
 def _kept_labels(kind: NodeType) -> dict[str, str]:
     labels = {INSTANCE_TYPE: kind.name, **kind.labels}
     return {key: value for key, value in labels.items() if key not in IGNORED_LABELS}
-
-
-def _next_of(rows: Ints, last: int) -> int:
-    """The first of the rows after `last`, else the first of all."""
-    later = rows[rows > last]
-    return int(later[0] if len(later) else rows[0])
-
-
-class _GroupPacking:
-    """New nodes of one group in the shadow, and the pods on them."""
-
-    def __init__(
-        self,
-        options: LaunchOptions,
-        shadow: TrialCluster,
-        use: PoolUse,
-        members: list[LaunchOption],
-    ) -> None:
-        self._options, self._shadow, self._use = options, shadow, use
-        self._members = members
-        self._objects: list[list[ClusterObject]] = []
-        self._rows: list[int] = []
-        self._placed = 0
-        self._last = 0
-        """The node that a pod fitted on last, of those that were there before it; the next search begins after it."""
-        self._full: set[ChoiceKey] = set()
-        self._grown_for: ChoiceKey | None = None
-        """The pods for which the newest node was added."""
-        self.estimate = GroupEstimate()
-
-    def in_order(self, pods: list[Pod]) -> list[Pod]:
-        """The pods that the group can run, those with the largest shares of a node first."""
-        offered = self._members[0].type.allocatable
-
-        def share(pod: Pod) -> float:
-            return sum(pod.requests.get(r, 0) / max(offered.get(r, 0), 1) for r in (CPU, MEMORY))
-
-        able = [
-            pod
-            for pod in pods
-            if any(self._options.choice(pod).accepts[one.number] for one in self._members)
-        ]
-        return sorted(able, key=lambda pod: -share(pod))
-
-    def add(self, pod: Pod) -> None:
-        """Put the pod on the first of the new nodes that can run it, else on a further one, if there may be one."""
-        key = choice_key(pod)
-        if key in self._full:
-            return
-        if self._rows:
-            totals = self._shadow.totals(pod)
-            fitting = np.flatnonzero(totals[self._rows] >= 0)
-            newest = len(self._rows) - 1
-            if key == self._grown_for and totals[self._rows[newest]] >= 0:
-                self._place(pod, newest)  # no search
-                return
-            if len(fitting):
-                self._last = _next_of(fitting, self._last)
-                self._place(pod, self._last)
-                return
-        self._grown_for = key
-        if not self._grow(pod):
-            self._full.add(key)
-
-    def _place(self, pod: Pod, number: int) -> None:
-        self._shadow.place(pod, self._shadow.table.names[self._rows[number]])
-        self._placed += 1
-        self.estimate.launches[number][1].append(pod)
-
-    def _grow(self, pod: Pod) -> bool:
-        """Add a node in the zone with the fewest ones that can run the pod; False: no zone, or no more nodes."""
-        accepts = self._options.choice(pod).accepts
-        able = [one for one in self._members if accepts[one.number]]
-        pool = self._members[0].pool
-        able.sort(key=lambda one: (self._use.zones[pool.name, one.zone], one.zone))
-        for option in able:
-            if len(self._rows) >= MAX_NODES or not self._use.allows(pool, option.type):
-                return False
-            name = f"{NODE}{len(self._rows)}"
-            objects = option.make_objects(name, is_shadow=True)
-            self._shadow.put(objects)
-            row = self._shadow.table.row_of[name]
-            totals: Ints = self._shadow.totals(pod)
-            if totals[row] >= 0:
-                self._objects.append(objects)
-                self._rows.append(row)
-                self._use.add(pool, option.zone, option.type.capacity)
-                self.estimate.launches.append((option, []))
-                self._place(pod, len(self._rows) - 1)
-                return True
-            self._shadow.drop(objects)
-        return False
-
-    def close(self) -> None:
-        """Take the pods off, and remove the nodes."""
-        self._shadow.take_back(self._placed)
-        for objects in self._objects:
-            self._shadow.drop(objects)
-
-
-def settle_rows(shadow: TrialCluster, had: Sequence[int], counts: Sequence[int]) -> None:
-    """Leave the free rows of the shadow as if `counts` nodes had been there in turn, where `had` nodes were.
-
-    Of nodes with equal scores that with the first row is taken, so the rows of the nodes that are launched next count.
-    Each group takes the rows that were freed last, and frees them in the same order.
-    """
-    before, after = _freed(had, max(counts, default=0)), _freed(counts, max(counts, default=0))
-    if before == after:
-        return
-    nodes = [Node(f"{NODE}{i}") for i in range(len(after))]
-    shadow.put(nodes)
-    for row in reversed(after):
-        shadow.drop([nodes[before.index(row)]])
-
-
-def _freed(counts: Sequence[int], size: int) -> list[int]:
-    """Free rows, the next one first."""
-    rows = list(range(size))
-    for count in counts:
-        rows[:count] = reversed(rows[:count])
-    return rows
 
 
 class AlikeGroups:

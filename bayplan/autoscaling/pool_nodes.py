@@ -19,7 +19,7 @@ from ..planning.node_groups import group_of_node
 from ..planning.node_types import CAPACITY_TYPE, COST, INSTANCE_TYPE, POOL_LABEL, NodeType
 from ..planning.pools import NodeBudget, NodePool
 from ..sim.autoscaling_record import ScaledNode
-from ..table import NodeTable
+from ..table import Ints, NodeTable
 from .launch_options import LaunchOption
 
 PodNeeds: TypeAlias = Sequence[tuple[Pod, int]]
@@ -280,6 +280,12 @@ def size_of(pod: Pod) -> tuple[int, int]:
     return pod.requests.get(CPU, 0), pod.requests.get(MEMORY, 0)
 
 
+def next_of(rows: Ints, last: int) -> int:
+    """The first of the rows after `last`, else the first of all: where a search of Cluster Autoscaler goes on."""
+    later = rows[rows > last]
+    return int(later[0] if len(later) else rows[0])
+
+
 def _type_of(node: Node, pool: NodePool) -> NodeType | None:
     """The type of a pool that a node is of, by name and capacity type; else the only type there is."""
     name = node.labels.get(INSTANCE_TYPE)
@@ -343,6 +349,8 @@ class PoolUse:
         self.zones: Counter[tuple[str, str]] = Counter()
         """Nodes by pool and zone."""
         self._capacity: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.without_maximum = False
+        """Whether the maxima of pools are left out."""
 
     def copy(self) -> PoolUse:
         """The same counts, to be changed for a trial."""
@@ -362,7 +370,9 @@ class PoolUse:
 
     def room(self, pool: NodePool) -> int | None:
         """Number of nodes that the pool may still add up to its maximum; None if it has none."""
-        return None if pool.maximum is None else max(pool.maximum - self.nodes[pool.name], 0)
+        if pool.maximum is None or self.without_maximum:
+            return None
+        return max(pool.maximum - self.nodes[pool.name], 0)
 
     def allows(self, pool: NodePool, more: NodeType) -> bool:
         """Whether maximum and limits allow one more node of a type."""

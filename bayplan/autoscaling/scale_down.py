@@ -59,13 +59,16 @@ class ScaleDown:
         self._shadow = tools.shadow
         self._clock = simulation.clock
         flags = None if options.is_karpenter else options.flags
-        blockers = Blockers(options.is_karpenter, simulation.eviction_refusal, options.flags)
+        blockers = Blockers(
+            options.is_karpenter,
+            simulation.eviction_refusal,
+            options.flags,
+            simulation.eviction_allowances,
+        )
         self.drains = NodeDrains(simulation, blockers, flags)
         relocation = Relocation(tools.choices, tools.shadow, tools.nodes)
         self._consolidation = Consolidation(tools.nodes, relocation, blockers, tools.shadow.node)
-        self._unneeded = UnneededNodes(
-            tools.nodes, relocation, blockers, tools.shadow, options.flags
-        )
+        self._unneeded = UnneededNodes(tools.nodes, blockers, tools.shadow, options.flags)
         self._due: list[tuple[float, str]] = []
         """When nodes may be taken away, by Karpenter."""
         self._queued: set[str] = set()
@@ -232,7 +235,7 @@ class ScaleDown:
         if self._is_stale and now >= self._searches_s:
             self._unneeded.update(now, leaving)
             self._searches_s, self._is_stale = now + PAUSE_S, False
-        if self._unneeded.commands(now, leaving):
+        elif self._unneeded.commands(now, leaving):
             self._unneeded.update(now, leaving)  # some may be needed again
         for command in self._unneeded.commands(now, leaving):
             self._execute(command)

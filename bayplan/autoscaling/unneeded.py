@@ -2,28 +2,34 @@
 
 Facts from cluster-autoscaler 1.36 (core/scaledown): a node is unneeded while the larger share of its cpu and memory
 that is requested, or the share of its GPUs if it has some, is at most a threshold, nothing keeps it, and all its pods
-fit elsewhere. One that was unneeded for its time is removed, unless a node was added, removed, or could not be removed
-shortly before. Empty nodes come first; those with pods are drained one at a time.
+fit elsewhere, beside those of the nodes that were found before it. One that was unneeded for its time is removed,
+unless a node was added, removed, or could not be removed shortly before. Empty nodes come first; those with pods are
+drained one at a time.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import numpy as np
 
 from ..api.node import Node
+from ..api.pod import Pod
 from ..api.resources import CPU, MEMORY
-from ..cluster.memory.absent_owners import is_daemon
+from ..cluster.memory.absent_owners import is_daemon, stays_with_node
 from ..planning.pools import NodePool
+from ..table import Bools, Ints
 from ..trials import TrialCluster
 from .blockers import Blockers
 from .cluster_autoscaler_flags import ClusterAutoscalerFlags
 from .consolidation import RemovalCommand
 from .expanders import GPUS
-from .pool_nodes import EMPTY, UNNEEDED, PoolNode, PoolNodes
-from .relocation import Relocation
+from .pool_nodes import EMPTY, UNNEEDED, PoolNode, PoolNodes, next_of
+
+MOVED = "-moved"
+"""At the end of the uid of a pod that is tried on another node."""
 
 
 class UnneededNodes:
@@ -32,36 +38,92 @@ class UnneededNodes:
     def __init__(
         self,
         nodes: PoolNodes,
-        relocation: Relocation,
         blockers: Blockers,
         shadow: TrialCluster,
         flags: ClusterAutoscalerFlags,
     ) -> None:
-        self._nodes, self._relocation, self._blockers = nodes, relocation, blockers
+        self._nodes, self._blockers = nodes, blockers
         self._shadow, self._flags = shadow, flags
         self.since_s: dict[str, float] = {}
         self.added_s = self.removed_s = self.failed_s = -math.inf
         """Time when nodes were launched last, when one was removed last, and when that failed last."""
+        self._tried_again_s: dict[str, float] = {}
+        """When a node is tried again that was kept by a pod."""
+        self._last_row = 0
+        """Place of the last pod that was found to fit elsewhere; the next search begins after it."""
 
     def update(self, now_s: float, leaving: set[str]) -> None:
         """Find the nodes that are unneeded now; those that were before keep their time."""
-        found: dict[str, float] = {}
-        closed = set(leaving)
-        tried = 0
         if not self._flags.scale_down_enabled:
             return
-        for node in sorted(self._underutilised(), key=lambda node: (len(node.pods), node.name)):
-            if not self._may_go(node, leaving):
-                continue
-            if node.pods:
-                tried += 1
-                if tried > self._flags.scale_down_non_empty_candidates_count:
+        found: dict[str, float] = {}
+        most, rows = self._most_unneeded(), self._shadow.table.row_of
+        is_open = np.ones(len(self._shadow.table), dtype=np.bool_)
+        is_open[[rows[name] for name in {*leaving, *self._nodes.booting} if name in rows]] = False
+        self._blockers.forget_plans()
+        self._tried_again_s = {
+            name: at_s for name, at_s in self._tried_again_s.items() if at_s > now_s
+        }
+        tried = 0
+        with ExitStack() as moves:
+            for node in sorted(self._underutilised(), key=self._rank):
+                if len(found) >= most or tried >= self._flags.scale_down_non_empty_candidates_count:
                     break
-                if self._relocation.find([node], closed, may_replace=False) is None:
+                if node.name in self._tried_again_s or not self._may_go(node, leaving):
                     continue
-            closed.add(node.name)
-            found[node.name] = self.since_s.get(node.name, now_s)
+                tried += bool(node.pods)
+                if self._is_emptied(node, is_open, moves):
+                    found[node.name] = self.since_s.get(node.name, now_s)
+                else:
+                    recheck_s = self._flags.unremovable_node_recheck_timeout
+                    self._tried_again_s[node.name] = now_s + recheck_s
         self.since_s = found
+
+    def _is_emptied(self, node: PoolNode, is_open: Bools, moves: ExitStack) -> bool:
+        """Whether nothing keeps the pods of a node, and they were put on other open rows; its own row is closed."""
+        pods, row = self._pods_of(node), self._shadow.table.row_of[node.name]
+        if self._blockers.of_pods(node) or self._blockers.of_budgets(pods):
+            return False
+        is_open[row] = False
+        if not self._move(pods, is_open, moves):
+            is_open[row] = True
+            return False
+        self._blockers.plan_evictions(pods)
+        return True
+
+    def _rank(self, node: PoolNode) -> tuple[bool, bool, int, str]:
+        """Empty nodes come first, then those that were unneeded before."""
+        return bool(node.pods), node.name not in self.since_s, len(node.pods), node.name
+
+    def _most_unneeded(self) -> int:
+        """Number of unneeded nodes after which no further ones are searched."""
+        flags = self._flags
+        at_once = flags.max_scale_down_parallelism
+        rounds = max(flags.scale_down_unneeded_time // flags.scan_interval, 1)
+        return min(len(self.since_s) + 2 * at_once, int(rounds + 1) * at_once)
+
+    def _move(self, pods: list[Pod], is_open: Bools, moves: ExitStack) -> bool:
+        """Put the pods on open rows until `moves` end; False if one of them has no place there.
+
+        They get other uids: a pod may be moved again with the node that it is on.
+        """
+        with ExitStack() as trial:
+            if pods:
+                trial.enter_context(self._shadow.trial())
+            for pod in [self._shadow.lift(pod) for pod in pods]:
+                rows: Ints = np.flatnonzero((self._shadow.totals(pod) >= 0) & is_open)
+                if not len(rows):
+                    return False
+                self._last_row = row = next_of(rows, self._last_row)
+                moved = pod.replace(uid=f"{pod.uid}{MOVED}")
+                self._shadow.place(moved, self._shadow.table.names[row])
+            moves.enter_context(trial.pop_all())
+        return True
+
+    def _pods_of(self, node: PoolNode) -> list[Pod]:
+        """The pods on the node that need another one, those that were moved there included."""
+        on_node = self._shadow.pods_on(node.name).values()
+        return [pod for pod in on_node if not (pod.is_terminating or stays_with_node(pod))]
 
     def due_s(self) -> float | None:
         """Time when the next node may be removed; None if none is unneeded."""
@@ -128,7 +190,7 @@ class UnneededNodes:
         stored = self._shadow.node(node.name)
         if stored is None or not (self._flags.scale_down_unready_enabled or is_ready(stored)):
             return False
-        return not self._blockers.of_node(node, stored)
+        return not self._blockers.of_annotation(stored)
 
     def _underutilised(self) -> Iterator[PoolNode]:
         """The nodes whose requested share is at most the threshold."""

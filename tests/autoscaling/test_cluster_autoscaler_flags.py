@@ -289,6 +289,23 @@ def test_similar_groups_are_balanced(is_balanced: bool, pools: set[str]) -> None
             False,
             id="a volume that may be lost",
         ),
+        pytest.param(
+            {
+                "volumes": [{"name": "v", "emptyDir": {}}],
+                "annotations": {
+                    "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes": "w"
+                },
+            },
+            {},
+            True,
+            id="another volume may be lost",
+        ),
+        pytest.param(
+            {"volumes": [{"name": "v", "emptyDir": {"medium": "Memory"}}]},
+            {},
+            False,
+            id="a volume in memory",
+        ),
     ],
 )
 def test_pods_that_keep_a_node(more: dict[str, Any], flags: dict[str, Any], is_kept: bool) -> None:

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from bayplan.api.affinity import NodeAffinity
 from bayplan.api.pod import Pod
 from bayplan.api.taints import Taint
-from bayplan.autoscaling.amount_packer import amount_packing
+from bayplan.autoscaling.amount_packer import amount_packing, classes_of
 from bayplan.autoscaling.expanders import GroupEstimate
-from bayplan.autoscaling.group_estimates import AlikeGroups, GroupPlanner, settle_rows
+from bayplan.autoscaling.group_estimates import AlikeGroups, GroupPlanner
+from bayplan.autoscaling.group_packing import settle_rows, takes_some
 from bayplan.autoscaling.launch_options import LaunchOptions
 from bayplan.clock import ManualClock
 from bayplan.config.defaults import default_config
@@ -51,19 +52,23 @@ class Compared:
         estimates, estimate = GroupPlanner._estimates, GroupPlanner._estimate
         packed: list[bool] = []
 
-        def counted(planner: Any, members: Any, pods: Any, quick: Any) -> GroupEstimate:
+        def counted(planner: Any, growth: Any, most: int, pods: Any, quick: Any) -> GroupEstimate:
             packed.append(quick is not None)
-            return estimate(planner, members, pods, quick)
+            return estimate(planner, growth, most, pods, quick)
+
+        def estimate_alone(planner: Any, growth: Any, pods: list[Pod]) -> GroupEstimate:
+            rooms = planner._rooms(growth, planner._growing)
+            most = min([planner._most_nodes(len(pods)), *rooms])
+            able = takes_some(growth.members, planner._options, planner._shadow, classes_of(pods))
+            assert able == growth.able
+            return estimate(planner, growth, most, pods, None)
 
         def compared(planner: Any, pods: list[Pod]) -> list[GroupEstimate]:
             packed.clear()
             found = estimates(planner, pods)
-            if not pods:
+            if not found:
                 return found
-            groups: dict[str, list[Any]] = {}
-            for option in planner._options.all:
-                groups.setdefault(option.label, []).append(option)
-            alone = [estimate(planner, members, pods, None) for members in groups.values()]
+            alone = [estimate_alone(planner, one, pods) for one in planner._growing]
             assert [told(one) for one in found] == [told(one) for one in alone]
             assert [one.waste() for one in found] == [one.waste() for one in alone]
             assert [one.price_score(3) for one in found if one.launches] == [

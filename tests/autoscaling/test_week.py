@@ -8,9 +8,10 @@ import pytest
 
 from bayplan.autoscaling import AutoscalerOptions
 from bayplan.autoscaling.relocation import Relocation
+from bayplan.autoscaling.unneeded import UnneededNodes
 from bayplan.planning.pools import NodeBudget
 from benchmarks.autoscaling_week import DAY_S, TYPES, make_week
-from tests.autoscaling.scaled import make_pool, make_type, run_scaled, scaling_of
+from tests.autoscaling.scaled import GROUPS, KARPENTER, make_pool, make_type, run_scaled, scaling_of
 
 SPOT = make_type("spot", 4, 0.07, zones=("a", "b"), interruption_rate=0.01)
 
@@ -21,8 +22,8 @@ SPOT = make_type("spot", 4, 0.07, zones=("a", "b"), interruption_rate=0.01)
         pytest.param("karpenter", (113, 105, 463, 118.392), "840fd07faa08872a", id="Karpenter"),
         pytest.param(
             "cluster-autoscaler",
-            (95, 86, 151, 67.415),
-            "c750f1b0e4316803",
+            (93, 84, 130, 67.85),
+            "558305ff12feebef",
             id="Cluster Autoscaler",
         ),
     ],
@@ -45,9 +46,8 @@ def test_week_has_its_recorded_result(
     assert (found, hashlib.sha256(text.encode()).hexdigest()[:16]) == (totals, digest)
 
 
-@pytest.mark.parametrize("autoscaler", ["karpenter", "cluster-autoscaler"])
 def test_nodes_that_are_not_tried_could_not_go_or_could_without_a_new_one(
-    autoscaler: str, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fit, find = Relocation._fit, Relocation._find
     said: list[bool | None] = []
@@ -66,26 +66,21 @@ def test_nodes_that_are_not_tried_could_not_go_or_could_without_a_new_one(
     monkeypatch.setattr(Relocation, "_fit", noted)
     monkeypatch.setattr(Relocation, "_find", tried)
     pool = make_pool(*TYPES, consolidate_after_s=300.0)
-    options = AutoscalerOptions(autoscaler=autoscaler)
 
-    run_scaled(list(make_week(0.1, 1, deployments=20)), [pool], options, until_s=DAY_S)
+    run_scaled(list(make_week(0.1, 1, deployments=20)), [pool], KARPENTER, until_s=DAY_S)
 
     assert not wrong
     assert {True, False} <= set(said)
 
 
-@pytest.mark.parametrize("autoscaler", ["karpenter", "cluster-autoscaler"])
-def test_a_question_about_nodes_leaves_no_trace(
-    autoscaler: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_question_about_nodes_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """With answers that are found again, and twice each time, the same happens."""
     asked: list[Any] = []
 
     def play() -> Any:
         pool = make_pool(*TYPES, consolidate_after_s=300.0)
-        options = AutoscalerOptions(autoscaler=autoscaler)
         objects = list(make_week(0.1, 1, deployments=30))
-        report = run_scaled(objects, [pool], options, until_s=DAY_S)
+        report = run_scaled(objects, [pool], KARPENTER, until_s=DAY_S)
         return scaling_of(report).to_dict(report.pods)
 
     def again(self: Relocation, leaving: Any, closed: Any, *, may_replace: bool) -> Any:
@@ -98,3 +93,25 @@ def test_a_question_about_nodes_leaves_no_trace(
 
     assert play() == before
     assert any(plan is not None for plan in asked)
+
+
+def test_a_search_for_unneeded_nodes_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    update = UnneededNodes.update
+    found: list[int] = []
+
+    def watched(self: UnneededNodes, now_s: float, leaving: set[str]) -> None:
+        table = self._shadow.table
+        before = (
+            [list(pods) for pods in table.pods],
+            {r: a.copy() for r, a in table.requested.items()},
+        )
+        update(self, now_s, leaving)
+        found.append(sum(bool(self._nodes.live[name].pods) for name in self.since_s))
+        assert [list(pods) for pods in table.pods] == before[0]
+        assert all((table.requested[r] == amounts).all() for r, amounts in before[1].items())
+
+    monkeypatch.setattr(UnneededNodes, "update", watched)
+
+    run_scaled(list(make_week(0.1, 1, deployments=30)), [make_pool(*TYPES)], GROUPS, until_s=DAY_S)
+
+    assert max(found) > 1

@@ -1,10 +1,12 @@
 """Cases of autoscalers: facts from the tables of the unit tests of Karpenter and Cluster Autoscaler, in our own form,
-and decisions recorded from running Karpenter.
+and decisions that were recorded by running them.
 
 A case names its `source`. It is about a `plan` (steps of pods and pools; new nodes, pods by zone or host, pods that are
-left), an `expander` (options; which remain), nodes that are `eligible` (underutilised, and nothing keeps them), or a
-`consolidation` (nodes that go, and the one that is launched instead). Values that differed between runs of Karpenter
-are not in a recorded case.
+left; of Cluster Autoscaler also the pods that fit on nodes that are there, the estimate of each group, the groups that
+the expanders leave, and how much each group grows), an `expander` (options; which remain), nodes that are `eligible`
+(underutilised, and nothing keeps them), nodes that are `unneeded` (eligible, and their pods fit elsewhere), or a
+`consolidation` (nodes that go, and the one that is launched instead). A case that is `recorded` has what did not depend
+on the order of maps: runs on the same input gave the same.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from bayplan.autoscaling import Autoscaler, AutoscalerOptions, autoscaled
 from bayplan.autoscaling.cluster_autoscaler_flags import parse_flags, read_priorities
 from bayplan.autoscaling.expanders import ExpanderChain, GroupEstimate
 from bayplan.autoscaling.launch_options import LaunchOption, LaunchPlan
+from bayplan.autoscaling.pool_nodes import PoolNode
 from bayplan.config.problems import Problems
 from bayplan.planning import NodePool, NodeType
 from bayplan.planning.instance_types import NO_TABLE
@@ -53,7 +56,9 @@ def run_autoscaler_case(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagr
 
 def _options(case: dict[str, Any]) -> AutoscalerOptions:
     flags = parse_flags(case.get("flags", ()), case["id"]).flags
-    return AutoscalerOptions(autoscaler=case["autoscaler"], flags=flags)
+    text = case.get("priorities")
+    rules = None if text is None else read_priorities(text, case["id"])
+    return AutoscalerOptions(autoscaler=case["autoscaler"], flags=flags, priorities=rules)
 
 
 def _pools(trees: list[Any], place: str) -> list[NodePool]:
@@ -75,23 +80,64 @@ def _plans(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[str
         ]
         read = _pools(pools, case["id"])
         simulation = autoscaled(Settings(seed=0), [*objects, *pods], read, _options(case))
-        plan = _plan(simulation)
+        plan, chosen = _plan(simulation)
         nodes, placed = _carried_out(simulation, plan, number)
         objects = [*nodes, *placed]
-        expected, found = step["expected"], _outcome(plan, nodes, placed)
+        expected, found = step["expected"], _outcome(plan, nodes, placed, len(pods))
         names = {pod.uid: pod.name for pod in simulation.cluster.list("Pod")}
         found |= _groups(plan, names, expected.get("launches", ()))
-        yield f"step {number}", expected, found
+        yield f"step {number}", expected, found | _growth(plan, chosen)
 
 
-def _plan(simulation: Simulation) -> LaunchPlan:
+class _FirstOfBest(ExpanderChain):
+    """The chain of a run, which takes the first of equal groups by name; keeps the estimates and the best ones."""
+
+    def __init__(self, chain: ExpanderChain) -> None:
+        super().__init__(chain._names, chain._priorities, chain._random)
+        self.estimates: list[GroupEstimate] = []
+        self.best_groups: list[str] = []
+        self.workloads: dict[str, str] = {}
+        """The label `app` of each pod without a node, by uid."""
+
+    def choose(self, estimates: list[GroupEstimate], node_count: int) -> GroupEstimate:
+        self.estimates = estimates
+        for name in self._names:
+            if len(estimates) > 1:
+                estimates = self.best(name, estimates, node_count)
+        best = sorted(estimates, key=lambda one: one.group)
+        self.best_groups = [one.group for one in best]
+        return best[0]
+
+
+def _plan(simulation: Simulation) -> tuple[LaunchPlan, _FirstOfBest]:
     """The plan for the pods without a node, before the scheduler tries one of them."""
     simulation.begin()
     controller = simulation._controller
     assert isinstance(controller, Autoscaler)
-    pods = [pod for pod in simulation.cluster.list("Pod") if not pod.node_name]
+    pods = [pod for pod in simulation.cluster.list("Pod") if not pod.node_name and not pod.spec.pin]
     controller.choices.learn(pods)
-    return controller._plan(pods)
+    chosen = _FirstOfBest(controller._groups._expanders)
+    controller._groups._expanders = chosen
+    chosen.workloads = {pod.uid: pod.labels.get("app", "") for pod in pods}
+    return controller._plan(pods), chosen
+
+
+def _growth(plan: LaunchPlan, chosen: _FirstOfBest) -> dict[str, Any]:
+    """The compared values of a case of Cluster Autoscaler: by workload the pods that fit on nodes that are there; each
+    group with the nodes and pods of its estimate; the groups that the expanders leave; the nodes by group.
+    """
+    return {
+        "fitted": dict(Counter(chosen.workloads[uid] for uid in plan.existing)),
+        "options": {
+            one.group: {
+                "nodes": len(one.launches),
+                "pods": dict(Counter(pod.labels["app"] for pod in one.pods)),
+            }
+            for one in chosen.estimates
+        },
+        "best": chosen.best_groups,
+        "sizes": dict(Counter(option.label for option, _ in plan.launches)),
+    }
 
 
 def _carried_out(
@@ -234,13 +280,33 @@ def _eligible(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[
     controller = simulation._controller
     assert isinstance(controller, Autoscaler)
     unneeded = controller._down._unneeded
-    found = sorted(node.name for node in unneeded._underutilised() if unneeded._may_go(node, set()))
+
+    def is_eligible(node: PoolNode) -> bool:
+        blockers, pods = unneeded._blockers, unneeded._pods_of(node)
+        is_kept = blockers.of_pods(node) or blockers.of_budgets(pods)
+        return unneeded._may_go(node, set()) and not is_kept
+
+    found = sorted(node.name for node in unneeded._underutilised() if is_eligible(node))
     yield "eligible", {"eligible": case["eligible"]}, {"eligible": found}
+
+
+def _unneeded(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    objects: list[Any] = [decode_object(tree) for tree in case["objects"]]
+    simulation = autoscaled(
+        Settings(seed=0), objects, _pools(case["pools"], case["id"]), _options(case)
+    )
+    simulation.begin()
+    controller = simulation._controller
+    assert isinstance(controller, Autoscaler)
+    unneeded = controller._down._unneeded
+    unneeded.update(0.0, set())
+    yield "unneeded", {"unneeded": case["unneeded"]}, {"unneeded": sorted(unneeded.since_s)}
 
 
 RUNS = {
     "plan": _plans,
     "expander": _expander,
     "eligible": _eligible,
+    "unneeded": _unneeded,
     "consolidation": _consolidation,
 }
