@@ -1,4 +1,7 @@
-"""Slices of the recorded decisions of kube-scheduler v1.36.4 and of Karpenter, small enough to be here: always run."""
+"""Slices of the recorded decisions of kube-scheduler v1.36.4, Karpenter and Cluster Autoscaler: always run.
+
+Of Karpenter every sixth case is run here, of Cluster Autoscaler every third; `make conformance` runs them all.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ CASES = list(read_cases(FOLDER / "recorded-runs.jsonl.gz"))
 TIES = list(read_cases(FOLDER / "preemption-ties.jsonl.gz"))
 KARPENTER = list(read_cases(FOLDER / "karpenter-runs.jsonl.gz"))
 GROUPS = list(read_cases(FOLDER / "pod-groups.jsonl.gz"))
+SCALED = list(read_cases(FOLDER / "cluster-autoscaler-recorded.jsonl.gz"))
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES])
@@ -75,3 +79,23 @@ def test_the_slice_has_decisions_of_karpenter_of_every_kind() -> None:
     assert {one.get("why") for one in expected} == {None, "", "empty", "underutilized"}
     assert all(any(one.get(key) for one in expected) for key in ("existing", "leftGroups"))
     assert any(one["launches"] for one in expected if "removed" in one)
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in SCALED[::3]])
+def test_every_decision_of_cluster_autoscaler_agrees(case: dict[str, Any]) -> None:
+    decisions = list(run_autoscaler_case(case))
+
+    assert len(decisions) == 1
+    assert [str(one) for _, found in decisions for one in found] == []
+
+
+def test_the_slice_has_scaling_of_every_kind() -> None:
+    expected = [case["steps"][0]["expected"] for case in SCALED if case["about"] == "plan"]
+    unneeded = [case["unneeded"] for case in SCALED if case["about"] == "unneeded"]
+
+    assert all(case["recorded"] for case in SCALED)
+    assert len(expected) == len(unneeded) == 150
+    assert all(any(one.get(key) for one in expected) for key in ("fitted", "options", "sizes"))
+    assert any(len(one["best"]) > 1 for one in expected)
+    assert any(unneeded)
+    assert not all(unneeded)
