@@ -83,7 +83,7 @@ def _plans(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[str
         plan, chosen = _plan(simulation)
         nodes, placed = _carried_out(simulation, plan, number)
         objects = [*nodes, *placed]
-        expected, found = step["expected"], _outcome(plan, nodes, placed, len(pods))
+        expected, found = step["expected"], _outcome(plan, nodes, placed)
         names = {pod.uid: pod.name for pod in simulation.cluster.list("Pod")}
         found |= _groups(plan, names, expected.get("launches", ()))
         yield f"step {number}", expected, found | _growth(plan, chosen)
