@@ -156,8 +156,8 @@ REDUNDANT: dict[str, str] = {}
 SUITE = MutantSuite(
     MUTANTS,
     REDUNDANT,
-    tests=["tests/faults/test_fault_histories.py"],
-    copied=["tests/faults"],
+    tests=["tests/faults/test_fault_histories.py", "tests/kube/test_post_pipeline.py"],
+    copied=["tests/faults", "tests/kube"],
     environment={"BAYPLAN_FAULT_HISTORIES": "200"},
 )
 
