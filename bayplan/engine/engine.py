@@ -193,7 +193,7 @@ class Engine:
         if groups is not None:
             call_plugins(calls, view, live, groups)
         refuses_more = bool(live.filters) or values is not view.values
-        return groups or view.peaks, refuses_more
+        return groups or (view.peaks if values is view.values else Peaks(values)), refuses_more
 
     def nominated_row(self, state: CycleState, pod: Pod) -> int | None:
         """The row of the node that the status of `pod` nominates, if it fits there; else None."""

@@ -77,12 +77,12 @@ def find_groups(
 ) -> RowGroups | None:
     """The feasible rows in groups that get equal points; None if all get none.
 
-    `values` are those of the view, or a copy in which more rows are refused.
+    `values` are those of the view, or a copy in which more rows are refused, over which scores are normalised anew.
     """
     if live.columns is None and live.is_scored:
         return group_each_row(values)
     is_whole, columns = values is view.values, live.columns or ()
-    if is_whole and not columns and view.includes_raws:
+    if not columns and (view.includes_raws if is_whole else view.part.raw_ids is None):
         return None
     tracked = track_groups(view, columns, table, trackers) if is_whole else None
     return group_rows(values, _arrays(view, columns)) if tracked is None else tracked
