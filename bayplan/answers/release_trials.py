@@ -35,9 +35,7 @@ NO_FACTS = frozenset(
     {"version", "patch", "refused_gates", "merged_gates", "missing_metrics", "api_versions"}
 )
 """Fields of a release that change nothing by themselves."""
-CONFIG_FACTS = frozenset(
-    {"checks_gate_needs", "missing_config_fields", "fit_strategy_is_strict", "faults_name_fields"}
-)
+CONFIG_FACTS = frozenset({"checks_gate_needs", "missing_config_fields", "fit_strategy_is_strict"})
 """Facts about reading a configuration: they change no decision of one that was read."""
 
 

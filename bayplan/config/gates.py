@@ -49,13 +49,8 @@ def forbid_gated_fields(
     for name, switches in _fields_switched_off(gates).items():
         if data.get(name) is not None and name not in missing:
             expected = f"nothing while feature gate {' or '.join(switches)} is off"
-            problems.add(
-                f"{path}.{name}",
-                expected,
-                Literally(str(data[name])),
-                ProblemKind.FORBIDDEN,
-                _UPSTREAM[name],
-            )
+            got = Literally(str(data[name]))
+            problems.add(f"{path}.{name}", expected, got, ProblemKind.FORBIDDEN)
 
 
 def refuse_field(path: str, gates: FeatureGates, problems: Problems) -> None:
@@ -65,11 +60,6 @@ def refuse_field(path: str, gates: FeatureGates, problems: Problems) -> None:
 
 
 _FIELDS = {"filterTimeout": "filter_timeout_s", "bindingTimeout": "binding_timeout_s"}
-_UPSTREAM = {
-    # kube-scheduler writes the name of the first gate like this.
-    "filterTimeout": "DRASchedulingFilterTimeout feature gate is disabled",
-    "bindingTimeout": f"{' or '.join(BINDING_GATES)} feature gate is disabled",
-}
 
 
 def _fields_switched_off(gates: FeatureGates) -> dict[str, tuple[str, ...]]:

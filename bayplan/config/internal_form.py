@@ -93,9 +93,7 @@ def read_component(
     )
     # An unreadable field has its default now; problems about that default are not useful.
     unreadable = Problems(problems)
-    found = validate_config(
-        config, reader.args_paths, generation.removed, generation.api_version, gates
-    )
+    found = validate_config(config, reader.args_paths, generation.removed, gates)
     found += reader.found_in_repeated
     problems.extend(problem for problem in found if not unreadable.cover(problem.path))
     notes = (*_notes(file), *gate_notes(gates))

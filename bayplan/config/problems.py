@@ -5,7 +5,7 @@ Mirrors staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go.
 
 import json
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -26,74 +26,27 @@ class ProblemKind(Enum):
     FORBIDDEN = "forbidden"
 
 
-class Upstream(NamedTuple):
-    """kube-scheduler's wording of a problem: one or several details, and the value if it is not the
-    one found."""
-
-    details: tuple[str, ...]
-    value: object = None
-
-
 class Problem(msgspec.Struct, frozen=True):
-    """One mistake: path, expected, found.
-
-    `details` are kube-scheduler's texts, which makes an error of each; `bad_value` is what it
-    prints as the value, None where it prints none.
-    """
+    """One mistake: path, expected, found."""
 
     path: str
     expected: str
     got: str
     kind: ProblemKind = ProblemKind.INVALID
-    details: tuple[str, ...] = ()
-    bad_value: str | None = None
 
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""
         return f"{where}expected {self.expected}; got {self.got}"
-
-    def upstream_texts(self) -> list[str]:
-        """Return kube-scheduler's errors for this mistake."""
-        words = _UPSTREAM_WORDS[self.kind]
-        if self.kind in _VALUELESS:
-            start = f"{self.path}: {words}"
-        else:
-            start = f"{self.path}: {words}: {self.bad_value}"
-        return [f"{start}: {detail}" if detail else start for detail in self.details]
-
-
-_VALUELESS = frozenset({ProblemKind.REQUIRED, ProblemKind.FORBIDDEN})
-_UPSTREAM_WORDS = {
-    ProblemKind.INVALID: "Invalid value",
-    ProblemKind.REQUIRED: "Required value",
-    ProblemKind.DUPLICATE: "Duplicate value",
-    ProblemKind.UNSUPPORTED: "Unsupported value",
-    ProblemKind.FORBIDDEN: "Forbidden",
-}
 
 
 class Problems(list[Problem]):
     """The problems found so far, in the order they were found."""
 
     def add(
-        self,
-        path: str,
-        expected: str,
-        got: object,
-        kind: ProblemKind = ProblemKind.INVALID,
-        upstream: Upstream | str = "",
+        self, path: str, expected: str, got: object, kind: ProblemKind = ProblemKind.INVALID
     ) -> None:
-        """Record that `path` should be `expected` and is `got`, a value of the file.
-
-        `upstream` has kube-scheduler's wording of the same mistake.
-        """
-        if isinstance(upstream, str):
-            upstream = Upstream((upstream,))
-        bad_value = None
-        if kind not in _VALUELESS:
-            value = got if upstream.value is None else upstream.value
-            bad_value = json.dumps(value, ensure_ascii=False, default=lambda _: {})
-        self.append(Problem(path, expected, show(got), kind, upstream.details, bad_value))
+        """Record that `path` should be `expected` and is `got`, a value of the file."""
+        self.append(Problem(path, expected, show(got), kind))
 
     def cover(self, path: str) -> bool:
         """Whether a problem at or above `path` is already recorded."""
@@ -113,11 +66,6 @@ def show(value: Any) -> str:
             return f"a list of {len(value)}" if value else "an empty list"
         case _:
             return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def supported(choices: tuple[str, ...]) -> str:
-    """Return kube-scheduler's text for the values a field may have."""
-    return "supported values: " + ", ".join(f'"{choice}"' for choice in choices)
 
 
 class Literally(str):

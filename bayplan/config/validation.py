@@ -8,19 +8,17 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..api.resources import is_extended
-from ..api.text.name_faults import key_faults
+from ..api.text.name_faults import is_qualified_name
 from ..releases.feature_gates import DEFAULT_GATES
 from .args_validation import seconds, validate_args
-from .files import API_VERSION
 from .gates import FeatureGates
 from .plugin_args import ARGS_TYPES, Args
-from .problems import Literally, ProblemKind, Problems, Upstream
+from .problems import Literally, ProblemKind, Problems
 from .types import (
     PLACEMENT_POINTS,
     POINT_NAMES,
     Extender,
     LeaderElection,
-    ManagedResource,
     Profile,
     SchedulerConfiguration,
 )
@@ -35,10 +33,9 @@ _POINTS_WITHOUT_REMOVED = frozenset(POINT_NAMES).difference(PLACEMENT_POINTS)
 
 
 class _Rules(NamedTuple):
-    """The plugins that a version rejects, and kube-scheduler's text for it; the feature gates."""
+    """The plugins that a version rejects, and the feature gates."""
 
     plugins: frozenset[str]
-    upstream: str
     gates: FeatureGates
 
 
@@ -46,7 +43,6 @@ def validate_config(
     config: SchedulerConfiguration,
     args_paths: Mapping[tuple[str, str], str] | None = None,
     removed: frozenset[str] = REMOVED_PLUGINS,
-    api_version: str = API_VERSION,
     gates: FeatureGates = DEFAULT_GATES,
 ) -> Problems:
     """Return all faults of `config`, empty if it is valid.
@@ -55,37 +51,27 @@ def validate_config(
     the order of `plugin_config`. `removed` are the plugins that the version of the file rejects.
     """
     problems = Problems()
-    refusal = (
-        f'was invalid in version "{api_version.rpartition("/")[2]}" '
-        f'(KubeSchedulerConfiguration is version "{api_version}")'
-    )
-    rules = _Rules(removed, refusal, gates)
     burst = config.client_connection.burst
     if burst < 0:
-        path, expected = "clientConnection.burst", "a number not below 0"
-        problems.add(path, expected, burst, upstream="must be non-negative")
+        problems.add("clientConnection.burst", "a number not below 0", burst)
     _leader_election(config.leader_election, problems)
     if config.parallelism <= 0:
-        upstream = "should be an integer value greater than zero"
-        problems.add("parallelism", "a number above 0", config.parallelism, upstream=upstream)
-    _profiles(config.profiles, args_paths or {}, rules, problems)
+        problems.add("parallelism", "a number above 0", config.parallelism)
+    _profiles(config.profiles, args_paths or {}, _Rules(removed, gates), problems)
     _percentage(config.percentage_of_nodes_to_score, "percentageOfNodesToScore", problems)
     initial, longest = config.pod_initial_backoff_s, config.pod_max_backoff_s
     if initial <= 0:
-        path, expected = "podInitialBackoffSeconds", "a number above 0"
-        problems.add(path, expected, initial, upstream="must be greater than 0")
+        problems.add("podInitialBackoffSeconds", "a number above 0", initial)
     if longest < initial:
         expected = f"a number not below podInitialBackoffSeconds, which is {initial}"
-        upstream = "must be greater than or equal to PodInitialBackoffSeconds"
-        problems.add("podMaxBackoffSeconds", expected, longest, upstream=upstream)
+        problems.add("podMaxBackoffSeconds", expected, longest)
     _extenders(config.extenders, problems)
     return problems
 
 
 def _percentage(percentage: int | None, path: str, problems: Problems) -> None:
     if percentage is not None and not 0 <= percentage <= 100:
-        expected, upstream = "a percentage from 0 to 100", "not in valid range [0-100]"
-        problems.add(path, expected, percentage, upstream=upstream)
+        problems.add(path, "a percentage from 0 to 100", percentage)
 
 
 def _leader_election(election: LeaderElection, problems: Problems) -> None:
@@ -98,17 +84,13 @@ def _leader_election(election: LeaderElection, problems: Problems) -> None:
     }
     for name, duration in durations.items():
         if duration <= 0:
-            path, upstream = f"leaderElection.{name}", "must be greater than zero"
-            problems.add(path, "a duration above 0s", seconds(duration), upstream=upstream)
+            problems.add(f"leaderElection.{name}", "a duration above 0s", seconds(duration))
     lease, renew = seconds(election.lease_duration_s), seconds(election.renew_deadline_s)
     if election.lease_duration_s <= election.renew_deadline_s:
         expected = f"a duration above renewDeadline, which is {renew}"
-        # kube-scheduler names the wrong one of the two values.
-        swapped = Upstream(("must be greater than `RenewDeadline`",), renew)
-        problems.add("leaderElection.leaseDuration", expected, lease, upstream=swapped)
+        problems.add("leaderElection.leaseDuration", expected, lease)
     if election.resource_lock != "leases":
-        path, upstream = "leaderElection.resourceLock", 'resourceLock value must be "leases"'
-        problems.add(path, "leases", election.resource_lock, upstream=upstream)
+        problems.add("leaderElection.resourceLock", "leases", election.resource_lock)
     names = {
         "resourceName": election.resource_name,
         "resourceNamespace": election.resource_namespace,
@@ -139,10 +121,9 @@ def _profiles(
         _plugin_config(profile, path, args_paths, rules, problems)
         if name in seen:
             expected = "a name no other profile has"
-            upstream = Upstream(("",), {})
-            problems.add(f"{path}.schedulerName", expected, name, ProblemKind.DUPLICATE, upstream)
+            problems.add(f"{path}.schedulerName", expected, name, ProblemKind.DUPLICATE)
         seen.add(name)
-    _common_queue_sort(profiles, problems, rules.gates.release.faults_name_fields)
+    _common_queue_sort(profiles, problems)
 
 
 def _removed_plugins(profile: Profile, path: str, rules: _Rules, problems: Problems) -> None:
@@ -151,8 +132,7 @@ def _removed_plugins(profile: Profile, path: str, rules: _Rules, problems: Probl
             for i, ref in enumerate(profile.plugins.at(point).enabled):
                 if ref.name in rules.plugins:
                     where = f"{path}.plugins.{name}.enabled[{i}]"
-                    expected = "a plugin that still exists"
-                    problems.add(where, expected, ref.name, upstream=rules.upstream)
+                    problems.add(where, "a plugin that still exists", ref.name)
 
 
 def _plugin_config(
@@ -166,7 +146,7 @@ def _plugin_config(
     for i, (name, args) in enumerate(profile.plugin_config.items()):
         where = args_paths.get((path, name), f"{path}.pluginConfig[{i}]")
         if name in rules.plugins:
-            problems.add(where, "a plugin that still exists", name, upstream=rules.upstream)
+            problems.add(where, "a plugin that still exists", name)
             continue
         args_type = ARGS_TYPES.get(name)
         if args_type is None:
@@ -174,37 +154,29 @@ def _plugin_config(
                 validate_args(args, f"{where}.args", problems, rules.gates)
             continue
         if not isinstance(args, args_type):
-            got = Literally(type(args).__name__)
-            upstream = "has to match plugin args"
-            problems.add(f"{where}.args", args_type.__name__, got, upstream=upstream)
+            problems.add(f"{where}.args", args_type.__name__, Literally(type(args).__name__))
         # kube-scheduler checks these arguments only when it creates the plugin.
         elif name != "NodeResourcesFit" or name in enabled:
             validate_args(args, f"{where}.args", problems, rules.gates)
 
 
-def _common_queue_sort(
-    profiles: tuple[Profile, ...], problems: Problems, names_field: bool
-) -> None:
+def _common_queue_sort(profiles: tuple[Profile, ...], problems: Problems) -> None:
     """Record profiles that sort the queue differently from the first; there is only one queue."""
     first = profiles[0].plugins.queue_sort
     if len(first.enabled) > 1:
         path = "profiles[0].plugins.queueSort.Enabled"
-        expected, upstream = "one queue sort plugin", "only one queue sort plugin can be enabled"
-        problems.add(path, expected, len(first.enabled), upstream=upstream)
+        problems.add(path, "one queue sort plugin", len(first.enabled))
     name = first.enabled[0].name if first.enabled else ""
     args = profiles[0].plugin_config.get(name)
     for i, profile in enumerate(profiles[1:], start=1):
         if profile.plugins.queue_sort != first:
             got = Literally("something else")
             path, expected = f"profiles[{i}].plugins.queueSort", "the same as in profiles[0]"
-            text = f"{'queueSort ' if names_field else ''}must be the same for all profiles"
-            words = Upstream((text,), {})
-            problems.add(path, expected, got, upstream=words)
+            problems.add(path, expected, got)
         if name in profile.plugin_config and profile.plugin_config[name] != args:
             expected = f"the same args for {name} as in profiles[0]"
             got = Literally("something else")
-            words = Upstream(("queueSort must be the same for all profiles",), {})
-            problems.add(f"profiles[{i}].pluginConfig.args", expected, got, upstream=words)
+            problems.add(f"profiles[{i}].pluginConfig.args", expected, got)
 
 
 def _extenders(extenders: tuple[Extender, ...], problems: Problems) -> None:
@@ -213,29 +185,17 @@ def _extenders(extenders: tuple[Extender, ...], problems: Problems) -> None:
         path = f"extenders[{i}]"
         if extender.prioritize_verb and extender.weight <= 0:
             expected = "a weight above 0, since prioritizeVerb is set"
-            upstream = "must have a positive weight applied to it"
-            problems.add(f"{path}.weight", expected, extender.weight, upstream=upstream)
+            problems.add(f"{path}.weight", expected, extender.weight)
         for j, resource in enumerate(extender.managed_resources):
             where = f"{path}.managedResources[{j}].name"
-            _managed_resource(resource, where, problems)
+            if not is_qualified_name(resource.name) or not is_extended(resource.name):
+                expected = "an extended resource such as example.com/gpu"
+                problems.add(where, expected, resource.name)
             if resource.name in managed:
-                expected = "a resource no extender manages already"
-                upstream = "duplicate extender managed resource name"
-                problems.add(where, expected, resource.name, upstream=upstream)
+                problems.add(where, "a resource no extender manages already", resource.name)
             managed.add(resource.name)
     binders = sum(1 for extender in extenders if extender.bind_verb)
     if binders > 1:
         got = Literally(f"{binders} of them")
         expected = "at most one extender with a bindVerb"
-        found = f"found {binders} extenders implementing bind"
-        words = Upstream(("only one extender can implement bind",), found)
-        problems.add("extenders", expected, got, upstream=words)
-
-
-def _managed_resource(resource: ManagedResource, path: str, problems: Problems) -> None:
-    faults = key_faults(resource.name)
-    if not faults and not is_extended(resource.name):
-        faults = ("is an invalid extended resource name",)
-    if faults:
-        expected = "an extended resource such as example.com/gpu"
-        problems.add(path, expected, resource.name, upstream=Upstream(faults))
+        problems.add("extenders", expected, got)

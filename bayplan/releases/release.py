@@ -179,8 +179,6 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Fields of profiles and plugin arguments that this release does not have."""
     fit_strategy_is_strict: bool = since("1.36")
     """NodeResourcesFitArgs have requestedToCapacityRatio with the type of that name only."""
-    faults_name_fields: bool = until("1.34")
-    """Some faults of a configuration name the field once more in their text."""
     checks_gate_needs: bool = since("1.35")
     """A gate that is on requires the gates that it needs."""
     refused_gates: dict[str, str] = changing(**_REFUSED_GATES)

@@ -14,6 +14,7 @@ from bayplan.config.plugin_args import (
 from bayplan.config.problems import Problems
 from bayplan.errors import ConfigError
 from bayplan.releases.release import find_release
+from tests.rig.conformance.upstream_words import upstream_errors
 
 
 def faults(release: str, profile: str) -> str:
@@ -95,13 +96,13 @@ def test_words_of_1_33(release: str, word: str) -> None:
     points = (UtilizationShapePoint(5, 1), UtilizationShapePoint(5, 2))
     ratio = RequestedToCapacityRatioParam(points)
     strategy = ScoringStrategy(type="RequestedToCapacityRatio", requested_to_capacity_ratio=ratio)
-    problems = Problems()
-
-    validate_args(
+    args, problems, found = (
         NodeResourcesFitArgs(scoring_strategy=strategy),
-        "args",
-        problems,
-        FeatureGates(release=find_release(release)),
+        Problems(),
+        find_release(release),
     )
 
-    assert problems[0].details == (f"{word}values must be sorted in increasing order",)
+    validate_args(args, "args", problems, FeatureGates(release=found))
+
+    [error] = upstream_errors(problems[0], {}, found)
+    assert error.detail == f"{word}values must be sorted in increasing order"

@@ -81,8 +81,7 @@ def read_policy(data: dict[str, Any], problems: Problems, gates: FeatureGates) -
     priorities = reader.priorities(file.priorities)
     weight = file.hard_pod_affinity_symmetric_weight
     if not 0 <= weight <= 100:
-        path, upstream = "hardPodAffinitySymmetricWeight", "not in valid range [0-100]"
-        problems.add(path, "a weight from 0 to 100", weight, upstream=upstream)
+        problems.add("hardPodAffinitySymmetricWeight", "a weight from 0 to 100", weight)
     elif weight:
         reader.args.inter_pod_affinity = InterPodAffinityArgs(hard_pod_affinity_weight=weight)
     plugins = PolicyPlugins(reader.args, gates)

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from bayplan.config.args_validation import validate_args
-from bayplan.config.encode import encode_args, encode_config
+from bayplan.config.encode import encode_args, encode_config, encode_struct
 from bayplan.config.expand import ExpandedPlugins, check_same_queue_sort, expand_plugins
 from bayplan.config.extender_order import extender_order, with_ignored_resources
 from bayplan.config.files import API_VERSION, KIND
@@ -31,6 +31,7 @@ from bayplan.releases.release import DEFAULT_RELEASE, Release
 from bayplan.runtime import Registry
 
 from .cases import Disagreement, case_gates
+from .upstream_words import upstream_errors, upstream_texts
 
 Record = dict[str, Any]
 
@@ -116,7 +117,9 @@ def run_start(text: str, gates: FeatureGates = DEFAULT_GATES) -> ConfigOutcome:
         return outcome
     outcome.config = clean(encode_config(reading.config, reading.entries))
     found = [problem for problem in problems if not _is_found_at_build(problem, reading)]
-    outcome.validation_errors = [error for problem in found for error in _errors(problem)]
+    outcome.validation_errors = [
+        error for problem in found for error in _errors(problem, tree, gates.release)
+    ]
     if not outcome.validation_errors:
         _build(reading.config, outcome, gates)
     return outcome
@@ -261,13 +264,13 @@ def _is_found_at_build(problem: Problem, reading: Reading) -> bool:
     return profile[int(found.group(2))][0] == "NodeResourcesFit"
 
 
-def _errors(problem: Problem) -> Iterator[Record]:
-    for detail in problem.details:
+def _errors(problem: Problem, file: Record, release: Release) -> Iterator[Record]:
+    for error in upstream_errors(problem, file, release):
         yield {
             "field": problem.path,
             "type": TYPES[problem.kind],
-            "badValue": problem.bad_value,
-            "detail": detail,
+            "badValue": error.bad_value,
+            "detail": error.detail,
         }
 
 
@@ -308,7 +311,12 @@ def _make_fit(profile: Profile, gates: FeatureGates) -> None:
     assert isinstance(args, NodeResourcesFitArgs), "arguments of a known plugin are typed"
     problems = Problems()
     validate_args(args, "", problems, gates)
-    texts = [text.removeprefix(".") for problem in problems for text in problem.upstream_texts()]
+    file = encode_struct(args)
+    texts = [
+        text.removeprefix(".")
+        for problem in problems
+        for text in upstream_texts(problem, file, gates.release)
+    ]
     if texts:
         text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         raise ConfigError(f'initializing plugin "NodeResourcesFit": {text}')
