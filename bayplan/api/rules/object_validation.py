@@ -19,7 +19,6 @@ from . import (
     autoscaler_rules,
     data_rules,
     device_rules,
-    extension_rules,
     job_rules,
     network_rules,
     pod_rules,
@@ -130,7 +129,7 @@ def _of_spec(check: Callable[[Part], None]) -> Callable[[Part], None]:
 
 
 _CHECKS: dict[str, Callable[[Part], None]] = {
-    "apiservices.apiregistration.k8s.io": extension_rules.check_api_service,
+    "apiservices.apiregistration.k8s.io": data_rules.check_api_service,
     f"clusterrolebindings.{GROUP}": partial(check_binding, is_namespaced=False),
     f"clusterroles.{GROUP}": partial(check_role, is_namespaced=False),
     "configmaps": data_rules.check_config_map,
@@ -146,7 +145,7 @@ _CHECKS: dict[str, Callable[[Part], None]] = {
     "jobs.batch": job_rules.check_job,
     "leases.coordination.k8s.io": data_rules.check_lease,
     "limitranges": data_rules.check_limit_range,
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io": extension_rules.check_webhooks,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": data_rules.check_webhooks,
     "networkpolicies.networking.k8s.io": network_rules.check_network_policy,
     "nodes": data_rules.check_node,
     "persistentvolumeclaims": _of_spec(check_claim_spec),
@@ -166,7 +165,7 @@ _CHECKS: dict[str, Callable[[Part], None]] = {
     "services": service_rules.check_service,
     "statefulsets.apps": workload_rules.check_stateful_set,
     "storageclasses.storage.k8s.io": storage_rules.check_storage_class,
-    "validatingwebhookconfigurations.admissionregistration.k8s.io": extension_rules.check_webhooks,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": data_rules.check_webhooks,
     "volumeattachments.storage.k8s.io": storage_rules.check_attachment,
 }
 """The rules of each kind, for new and for changed objects."""
