@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..api.node import Node
 from ..api.pod import Pod
+from ..choices import PRIORITY
 from ..cluster.memory.absent_owners import stays_with_node
 from ..cluster.objects.object_index import ClusterObject
 from ..manifests.timeline import TimelineEvent
@@ -25,6 +26,7 @@ from ..sim.settings import Settings
 from ..sim.simulation import Simulation
 from ..trials import TrialCluster
 from .autoscaler_settings import AutoscalerOptions
+from .cluster_autoscaler_flags import PRIORITIES
 from .group_estimates import GroupPlanner
 from .launch_options import (
     PROBE,
@@ -37,12 +39,12 @@ from .launch_options import (
 from .node_claims import ClaimPacker
 from .pool_nodes import EXPECTED_S, PoolNode, PoolNodes, PoolUse
 from .scale_down import Alarm, ScaleDown
-from .unused_settings import unused_settings
 
 MAX_UNUSED = 3
 """Launches for one pod of nodes that never ran a pod; after that, further ones do not help."""
 LOOK_S = 10.0
 """From one round of Karpenter for a waiting pod to the next."""
+DISRUPTION = ("budgets", "consolidation_policy", "consolidate_after_s")
 
 
 class Autoscaler:
@@ -404,3 +406,43 @@ def _taker(pod: Pod, options: list[LaunchOption], shadow: TrialCluster) -> Launc
         if is_taken:
             return one
     return None
+
+
+def unused_settings(options: AutoscalerOptions, pools: Sequence[NodePool]) -> Iterator[str]:
+    """The settings of pools and of Cluster Autoscaler without effect in a run, a sentence for each."""
+    if options.is_karpenter:
+        names = [pool.name for pool in pools if pool.group_options]
+        yield from _without_effect("autoscalingOptions", names, "Karpenter has none")
+        return
+    reason = "Cluster Autoscaler has none"
+    names = [pool.name for pool in pools if _has_set(pool, *DISRUPTION)]
+    yield from _without_effect("disruption", names, reason)
+    names = [pool.name for pool in pools if _has_set(pool, "expire_after_s")]
+    yield from _without_effect("expireAfter", names, reason)
+    is_by_priority = PRIORITY in options.flags.expanders
+    if not is_by_priority or options.priorities is not None:
+        names = [pool.name for pool in pools if pool.weight]
+        reason = f"only the expander {PRIORITY} without a ConfigMap goes by it"
+        yield from _without_effect("weight", names, reason)
+    if options.priorities is None:
+        return
+    if not is_by_priority:
+        expander = options.flags.expander
+        yield f"ConfigMap {PRIORITIES}: without effect; the expander is {expander}, not {PRIORITY}"
+        return
+    groups = [f"{pool.name}/{one.name}" for pool in pools for one in pool.types]
+    for _, patterns in options.priorities.rules:
+        for pattern in patterns:
+            if not any(map(pattern.search, groups)):
+                found = ", ".join(groups)
+                yield f'ConfigMap {PRIORITIES}: no group matches "{pattern.pattern}"; there are {found}'
+
+
+def _has_set(pool: NodePool, *names: str) -> bool:
+    """Whether one of these fields has another value than by default."""
+    return any(getattr(pool, name) != getattr(NodePool, name) for name in names)
+
+
+def _without_effect(setting: str, pools: Sequence[str], reason: str) -> Iterator[str]:
+    if pools:
+        yield f"{setting} of {', '.join(pools)}: without effect; {reason}"
