@@ -17,8 +17,8 @@ from ..config.encode import encode_struct
 from ..config.expand import ExpandedPlugins, check_same_queue_sort, expand_plugins
 from ..config.extender_order import with_ignored_resources
 from ..config.plugin_args import ARGS_TYPES, LEGACY_ARGS_TYPES
-from ..config.plugin_names import find_plugin_problems, plugin_notes
 from ..config.types import POINT_NAMES, SchedulerConfiguration
+from ..config.validation import find_plugin_problems, plugin_notes
 from ..errors import ConfigError
 from ..framework import Handle, Plugin
 from ..framework.registration import declared_resources
