@@ -7,19 +7,25 @@ the scheduler's clock.
 batch_cache_*, get_node_hint_* and store_schedule_results_* are registered and stay empty: the engine's
 views of classes replace opportunistic batching. podgroup_* are registered with feature gate
 GenericWorkload. Left out: async_api_call_* and pending_async_api_calls (off by default in v1.36), and
-volume_binder_cache_requests_total (which upstream does not count, either).
+volume_binder_cache_requests_total (which upstream does not count, either). `follow_release` shows the
+metrics that only other releases have.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from itertools import cycle
 from time import perf_counter
 
 from ..stamped_cache import NOTHING, read_counts
 from .families import (
+    CounterFamily,
+    Family,
+    HistogramFamily,
+    ReadCounter,
+    ReadGauge,
     Values,
 )
 from .group_metrics import PlacementMetrics, PreemptionMetrics
@@ -277,3 +283,51 @@ def _sampling(one_in: int) -> tuple[bool, ...]:
     answers = [number % one_in == 0 for number in range(SAMPLES)]
     random.Random(0).shuffle(answers)
     return tuple(answers)
+
+
+def follow_release(metrics: SchedulerMetrics, missing: Collection[str]) -> None:
+    """Show the metrics of a release, and hide those that are `missing` in it."""
+    shown = {family.name for family in metrics.families}
+    for family in _families(metrics):
+        if family.name not in missing and family.name not in shown:
+            metrics.add(family)
+    metrics.hide(missing)
+
+
+def _families(metrics: SchedulerMetrics) -> Iterator[Family]:
+    """The metrics that v1.36 does not have."""
+    yield ReadGauge(
+        "scheduler_scheduler_cache_size{type}",
+        "Nodes, pods and assumed pods in the cache.",
+        source=lambda: metrics.cache_size.source(),
+    )
+    yield ReadGauge(
+        "scheduler_queued_entities{queue,type}",
+        "Entries of the queue by its part: pods that are not in a pod group, and pod groups.",
+        source=lambda: metrics.queued_entities(),
+    )
+    yield ReadCounter(
+        "scheduler_queue_incoming_entities_total{queue,event,type}",
+        "Entries that entered a part of the queue, by event.",
+        source=lambda: metrics.incoming_entities(),
+    )
+    yield CounterFamily(
+        "scheduler_pre_queueing_hint_evaluations_total{plugin,result}",
+        "How often an event was narrowed to the pods it concerns before the hints; always empty here.",
+    )
+    yield CounterFamily(
+        "scheduler_batch_rescore_attempts_total{profile}",
+        "How often the node of an equal pod before was scored again; always empty here.",
+    )
+    yield HistogramFamily(
+        "scheduler_batch_rescore_duration_seconds{profile}",
+        "Time to score such a node again; always empty here.",
+        exponential_buckets(0.00001, 2, 12),
+    )
+    yield ReadCounter(
+        "dynamic_resource_allocation_resourceclaim_creates_total{status,admin_access,owner_api_group,owner_api_kind}",
+        "ResourceClaims created for extended resources, by result.",
+        source=lambda: {
+            (*labels, "false", "", "Pod"): n for labels, n in metrics.claim_creates.read().items()
+        },
+    )

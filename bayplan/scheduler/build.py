@@ -24,8 +24,7 @@ from ..framework.answer_checks import WrongAnswerError
 from ..framework.events import EXTENDER, EventWithHint, default_events
 from ..framework.faults import FAULT, PluginFaults
 from ..framework.registration import check_events, declared_resources, registered_events
-from ..observe.release_metrics import follow_release
-from ..observe.scheduler_metrics import SchedulerMetrics
+from ..observe.scheduler_metrics import SchedulerMetrics, follow_release
 from ..queue.backoff import QueueSettings
 from ..queue.group_queue import GroupQueue
 from ..queue.nominator import PodNominator

@@ -12,8 +12,7 @@ from bayplan.observe.families import (
     ReadCounter,
     ReadGauge,
 )
-from bayplan.observe.release_metrics import follow_release
-from bayplan.observe.scheduler_metrics import SHOWN_WITH, SchedulerMetrics
+from bayplan.observe.scheduler_metrics import SHOWN_WITH, SchedulerMetrics, follow_release
 from bayplan.observe.series import exponential_buckets
 from bayplan.releases.release import DEFAULT_RELEASE
 
