@@ -18,10 +18,9 @@ from bayplan.planning.fleet_check import (
 from bayplan.planning.fleet_search import FleetSearch
 from bayplan.planning.node_probe import probe_workload
 from bayplan.planning.plan_input import prepare_input
-from bayplan.planning.planner import PlanRequest, plan_nodes
+from bayplan.planning.planner import PlanRequest, plan_nodes, steadied
 from bayplan.planning.pools import NodePool
 from bayplan.planning.screen import FleetScreen
-from bayplan.planning.steady_plan import steadied
 from bayplan.sim.simulation import Simulation
 from tests.planning.test_plan import POOL, SEEDED, make_deployment, make_type
 

@@ -9,9 +9,8 @@ from bayplan.planning.fleet_search import FleetSearch
 from bayplan.planning.node_plan import NodePlan
 from bayplan.planning.node_probe import probe_workload
 from bayplan.planning.plan_input import prepare_input
-from bayplan.planning.planner import PlanRequest, search_plan
+from bayplan.planning.planner import PlanRequest, search_plan, steadied
 from bayplan.planning.search_state import SearchState
-from bayplan.planning.steady_plan import steadied
 from bayplan.planning.time_budget import TimeBudget
 from bayplan.sim.simulation import Simulation
 from tests.planning.test_plan import POOL, SEEDED, make_deployment
