@@ -28,8 +28,7 @@ from ..registry.status_errors import StatusError
 from ..store.store import Store
 from .mirror import Mirror
 from .new_objects import Making, resource_named
-from .object_events import EventWriter
-from .recorder import EventNames, ObjectRecorder, Reporter
+from .recorder import ObjectRecorder, Reporter
 from .revisions import Revisions
 
 Tree = dict[str, Any]
@@ -46,9 +45,8 @@ class LiveCluster(Mirror):
         self.registry = ObjectRegistry(store, self, clock, gates)
         self.revisions = Revisions(self.registry, self)
         self.making = Making(store, self, self.revisions)
-        names = EventNames(clock)
-        self._events = EventWriter(self.registry, names)
-        self.tell = ObjectRecorder(self.registry, names).record
+        self._events = ObjectRecorder(self.registry)
+        self.tell = self._events.record
         """Writes an event about an object, or counts it."""
 
     def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
@@ -149,7 +147,7 @@ class LiveCluster(Mirror):
 
     def record_event(self, event: PodEvent) -> None:
         """Write an event about a pod."""
-        self._events.record(event)
+        self._events.record_pod_event(event)
 
     def note(self, workload: ClusterObject, reason: str, message: str) -> None:
         """Write a normal event about a workload, as of its controller."""

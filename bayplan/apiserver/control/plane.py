@@ -29,7 +29,7 @@ from .garbage import GarbageCollector
 from .namespaces import DefinitionController, NamespaceController, ServiceAccountController
 from .new_objects import resource_named
 from .node_controller import NodeController
-from .object_events import EventSweeper
+from .recorder import EventSweeper
 from .statuses import StatusController
 from .workload_controllers import PersistentVolumes, WorkloadControllers
 

@@ -1,26 +1,36 @@
-"""Recorder: events of controllers and kubelets about objects.
+"""Recorder: events about objects, for `kubectl describe` and `kubectl get events`.
 
-Mirrors k8s.io/client-go/tools/record: a repeated event is counted; from the tenth message with the
-same reason within ten minutes on, events are combined in one; a reporter writes at most 25 events of
-a type about an object, and one more every five minutes.
+Mirrors k8s.io/client-go/tools/record for the events of controllers and kubelets, and tools/events for those of
+schedulers. A repeated event is counted; of controllers and kubelets, from the tenth message with the same reason within
+ten minutes on, events are combined in one, and a reporter writes at most 25 events of a type about an object, and one
+more every five minutes. Events expire after an hour.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from ...clock import Clock
+from ...clock import Clock, Timers
 from ...cluster.objects.object_index import ClusterObject
+from ...framework.handle import PodEvent
 from ..registry.object_registry import ObjectRegistry
 from ..registry.resource_table import BY_STORAGE
 from ..registry.status_errors import StatusError
+from ..store.records import RecordChange
+from ..store.store import Store
 
 Tree = dict[str, Any]
 EVENTS = BY_STORAGE["events"]
-MAX_OBJECTS = 4096
+MAX_KEPT = 4096
+"""Most objects, and most events of schedulers, of which repetitions are counted."""
+MAX_NOTE = 1024
+TTL_S = 3600.0
+SWEEP_EVERY_S = 60.0
 MAX_MESSAGES = 10
 """From this number of messages with the same reason on, events are combined."""
 SIMILAR_S = 600.0
@@ -59,26 +69,72 @@ class _EventHistory(msgspec.Struct):
     written: dict[tuple[str, str], _Written] = {}
 
 
-class EventNames:
-    """Names of events: the object of an event, and a moment. No two are equal."""
+class EventSweeper:
+    """Deletes events an hour after their creation. Follows the store."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, timers: Timers) -> None:
+        self._store = store
         self._clock = clock
-        self._last_ns = 0
+        self._timers = timers
+        now = clock.monotonic()
+        self._ages = deque((now, record.key, record.uid) for record in store.list("events"))
+        store.follow(self._look, ("events",))
+        timers.after(SWEEP_EVERY_S, self._sweep)
 
-    def make(self, about: str) -> str:
-        """The name of the next event about an object of that name."""
-        self._last_ns = max(int(self._clock.timestamp() * 1e9), self._last_ns + 1)
-        return f"{about}.{self._last_ns:x}"
+    def _look(self, change: RecordChange) -> None:
+        if change.old is None:
+            self._ages.append((self._clock.monotonic(), change.record.key, change.record.uid))
+
+    def _sweep(self) -> None:
+        oldest = self._clock.monotonic() - TTL_S
+        while self._ages and self._ages[0][0] <= oldest:
+            _, key, uid = self._ages.popleft()
+            record = self._store.get("events", key)
+            if record is not None and record.uid == uid:
+                self._store.remove("events", key)
+        self._timers.after(SWEEP_EVERY_S, self._sweep)
 
 
 class ObjectRecorder:
-    """Writes events about objects."""
+    """Writes events about objects, or counts those that are there."""
 
-    def __init__(self, registry: ObjectRegistry, names: EventNames) -> None:
+    def __init__(self, registry: ObjectRegistry) -> None:
         self._registry = registry
-        self._names = names
+        self._last_ns = 0
         self._histories: OrderedDict[tuple[str, str, Reporter], _EventHistory] = OrderedDict()
+        self._of_schedulers: OrderedDict[tuple[str, ...], str] = OrderedDict()
+        """By pod, type, reason, note and reporter: the name of the event."""
+
+    def record_pod_event(self, event: PodEvent) -> None:
+        """Write a scheduler's event about a pod, or count it."""
+        pod, clock = event.regarding, self._registry.clock
+        reporter = event.reporting_controller or pod.scheduler_name
+        key = (pod.uid, event.type, event.reason, event.note, reporter)
+        known, now = self._of_schedulers.get(key), _micro_time(clock.now())
+
+        def count(tree: Tree) -> None:
+            number = int((tree.get("series") or {}).get("count") or 1) + 1
+            tree["series"] = {"count": number, "lastObservedTime": now}
+
+        if known is not None and self._count(pod, known, count):
+            return
+        tree: Tree = {
+            "source": {},
+            "firstTimestamp": None,
+            "lastTimestamp": None,
+            "eventTime": now,
+            "action": event.action,
+            "reportingComponent": reporter,
+            "reportingInstance": f"{reporter}-bayplan",
+        }
+        if event.related is not None:
+            tree["related"] = reference_to(event.related)
+        name = self._write(pod, event.type, event.reason, event.note, tree)
+        if name is None:
+            return
+        self._of_schedulers[key] = name
+        if len(self._of_schedulers) > MAX_KEPT:
+            self._of_schedulers.popitem(last=False)
 
     def record(
         self,
@@ -100,17 +156,31 @@ class ObjectRecorder:
             written.count += 1
         if not _may_write(history, now_s):
             return
-        namespace = about.namespace or "default"
-        if written is not None and self._count(namespace, written, message):
+        moment = self._registry.now()
+        if written is not None:
+            again = {
+                "count": written.count,
+                "lastTimestamp": moment,
+                "message": message[:MAX_NOTE],
+            }
+            if self._count(about, written.name, lambda tree: tree.update(again)):
+                return
+        source = {"component": reporter.component}
+        if reporter.host:
+            source["host"] = reporter.host
+        tree: Tree = {
+            "source": source,
+            "firstTimestamp": moment,
+            "lastTimestamp": moment,
+            "count": 1,
+            "eventTime": None,
+            "reportingComponent": reporter.component,
+            "reportingInstance": reporter.host,
+        }
+        name = self._write(about, type_, reason, message, tree, field_path)
+        if name is None:
             return
-        tree = self._make(about, reporter, type_, reason, message[:1024])
-        if field_path:
-            tree["involvedObject"]["fieldPath"] = field_path
-        try:
-            self._registry.create_own(EVENTS, namespace, tree)
-        except StatusError:
-            return  # the namespace is terminating: the event is dropped
-        history.written[key] = _Written(tree["metadata"]["name"], 1)
+        history.written[key] = _Written(name, 1)
         if len(history.written) > MAX_WRITTEN:
             del history.written[next(iter(history.written))]
 
@@ -119,48 +189,52 @@ class ObjectRecorder:
         history = self._histories.get(key)
         if history is None:
             history = self._histories[key] = _EventHistory(BURST, now_s)
-            if len(self._histories) > MAX_OBJECTS:
+            if len(self._histories) > MAX_KEPT:
                 self._histories.popitem(last=False)
         else:
             self._histories.move_to_end(key)
         return history
 
-    def _make(
-        self, about: ClusterObject, reporter: Reporter, type_: str, reason: str, message: str
-    ) -> Tree:
-        source = {"component": reporter.component}
-        if reporter.host:
-            source["host"] = reporter.host
-        moment = self._registry.now()
-        return {
-            "metadata": {
-                "name": self._names.make(about.name),
-                "namespace": about.namespace or "default",
-            },
-            "involvedObject": reference_to(about),
+    def _write(
+        self,
+        about: ClusterObject,
+        type_: str,
+        reason: str,
+        message: str,
+        more: Tree,
+        field_path: str = "",
+    ) -> str | None:
+        """Write a new event; returns its name, None if the namespace is terminating."""
+        name, namespace = self._new_name(about.name), about.namespace or "default"
+        involved = reference_to(about)
+        if field_path:
+            involved["fieldPath"] = field_path
+        tree = {
+            "metadata": {"name": name, "namespace": namespace},
+            "involvedObject": involved,
             "reason": reason,
-            "message": message,
-            "source": source,
-            "firstTimestamp": moment,
-            "lastTimestamp": moment,
-            "count": 1,
+            "message": message[:MAX_NOTE],
             "type": type_,
-            "eventTime": None,
-            "reportingComponent": reporter.component,
-            "reportingInstance": reporter.host,
+            **more,
         }
+        try:
+            self._registry.create_own(EVENTS, namespace, tree)
+        except StatusError:
+            return None
+        return name
 
-    def _count(self, namespace: str, written: _Written, message: str) -> bool:
-        """Count an existing event; False if there is none."""
-        record = self._registry.store.get("events", (namespace, written.name))
+    def _new_name(self, about: str) -> str:
+        """The name of the next event about an object of that name: it, and a moment. No two are equal."""
+        self._last_ns = max(int(self._registry.clock.timestamp() * 1e9), self._last_ns + 1)
+        return f"{about}.{self._last_ns:x}"
+
+    def _count(self, about: ClusterObject, name: str, count: Callable[[Tree], None]) -> bool:
+        """Let `count` change an existing event; False if there is none."""
+        record = self._registry.store.get("events", (about.namespace or "default", name))
         if record is None:
             return False
         tree = record.decode()
-        tree |= {
-            "count": written.count,
-            "lastTimestamp": self._registry.now(),
-            "message": message[:1024],
-        }
+        count(tree)
         self._registry.write(EVENTS, record, tree)
         return True
 
@@ -198,3 +272,8 @@ def _may_write(history: _EventHistory, now_s: float) -> bool:
         return False
     history.tokens -= 1
     return True
+
+
+def _micro_time(moment: datetime) -> str:
+    """A time in UTC, in Kubernetes' format with microseconds."""
+    return f"{moment.isoformat(timespec='microseconds')[:26]}Z"
