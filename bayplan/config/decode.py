@@ -8,13 +8,13 @@ field without a default is zero.
 import base64
 import binascii
 import difflib
-import re
 from functools import cache
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import inspect
 
+from ..api.text.durations import parse_go_duration
 from ..errors import one_of
 from .problems import Literally, ProblemKind, Problems, child
 
@@ -43,9 +43,6 @@ def plain_numbers(data: Any) -> Any:
 # Seconds, in Go's notation of durations: 1h30m, 1.5s, 100ms.
 Duration = Annotated[float, msgspec.Meta(extra={"written": "duration"})]
 
-_DURATION = re.compile(r"[-+]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
-_DURATION_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
 _MAX_SECONDS = 2**63 // 10**9  # Go counts nanoseconds in 64 bits
 _MAX_FLOAT32 = 3.4028235677973366e38
 _INT64_LIMITS = (-(2**63), 2**63 - 1)
@@ -56,6 +53,14 @@ class _Wrong:
 
 
 _WRONG = _Wrong()
+
+
+def _refused(
+    path: str, expected: str, data: Any, problems: Problems, kind: ProblemKind = ProblemKind.TYPE
+) -> _Wrong:
+    """Record that a value is not as expected."""
+    problems.add(path, expected, data, kind)
+    return _WRONG
 
 
 def decode(cls: type[T], data: Any, path: str, problems: Problems) -> T:
@@ -99,8 +104,7 @@ def _value(info: inspect.Type, data: Any, path: str, problems: Problems) -> Any:
 def _struct(info: inspect.StructType, data: Any, path: str, problems: Problems) -> Any:
     """Return a mapping as a Struct; unreadable fields keep their default."""
     if not isinstance(data, dict):
-        problems.add(path, "a mapping", data, ProblemKind.TYPE)
-        return _WRONG
+        return _refused(path, "a mapping", data, problems)
     fields = {field.encode_name: field for field in info.fields}
     for name in data:
         if name not in fields:
@@ -132,8 +136,7 @@ def _items(
 ) -> Any:
     """Return a list or tuple; null items are zero values, one unreadable item makes it unreadable."""
     if not isinstance(data, list | tuple):
-        problems.add(path, "a list", data, ProblemKind.TYPE)
-        return _WRONG
+        return _refused(path, "a list", data, problems)
     items = [
         _zero(info.item_type)
         if item is None
@@ -148,8 +151,7 @@ def _items(
 def _mapping(info: inspect.DictType, data: Any, path: str, problems: Problems) -> Any:
     """Returns a mapping with any keys."""
     if not isinstance(data, dict):
-        problems.add(path, "a mapping", data, ProblemKind.TYPE)
-        return _WRONG
+        return _refused(path, "a mapping", data, problems)
     result = {
         key: _zero(info.value_type)
         if value is None
@@ -175,8 +177,7 @@ def _scalar(info: inspect.Type, data: Any, path: str, problems: Problems) -> Any
         case _:
             return _converted(info, data, path, problems)
     if not fits:
-        problems.add(path, expected, data, ProblemKind.TYPE)
-        return _WRONG
+        return _refused(path, expected, data, problems)
     return plain_numbers(data)
 
 
@@ -186,40 +187,35 @@ def _integer(info: inspect.IntType, data: Any, path: str, problems: Problems) ->
     high = _INT64_LIMITS[1] if info.le is None else info.le
     is_whole = data.is_integer() if isinstance(data, float) else type(data) is int
     if not is_whole:
-        problems.add(path, "a whole number", data, ProblemKind.TYPE)
-        return _WRONG
+        return _refused(path, "a whole number", data, problems)
     if not low <= data <= high:
-        problems.add(path, f"a whole number from {low} to {high}", data, ProblemKind.TYPE)
-        return _WRONG
+        return _refused(path, f"a whole number from {low} to {high}", data, problems)
     return int(data)
 
 
 def _bytes(data: Any, path: str, problems: Problems) -> Any:
     """Returns bytes that are written in base64."""
     if not isinstance(data, str):
-        problems.add(path, "a text in base64", data, ProblemKind.TYPE)
-        return _WRONG
+        return _refused(path, "a text in base64", data, problems)
     try:
         return base64.b64decode(data.replace("\n", "").replace("\r", ""), validate=True)
     except binascii.Error:
-        problems.add(path, "a text in base64", data, ProblemKind.VALUE)
-        return _WRONG
+        return _refused(path, "a text in base64", data, problems, ProblemKind.VALUE)
 
 
 def _duration(data: Any, path: str, problems: Problems) -> Any:
     """Returns a duration in seconds."""
     expected = "a duration such as 1m30s"
     if not isinstance(data, str):
-        problems.add(path, expected, data, ProblemKind.TYPE)
-        return _WRONG
-    if not _DURATION.fullmatch(data):
-        problems.add(path, expected, data, ProblemKind.VALUE)
-        return _WRONG
-    seconds = sum(float(n) * _SECONDS[unit] for n, unit in _DURATION_PART.findall(data))
-    if seconds > _MAX_SECONDS:
-        problems.add(path, f"a duration up to {_MAX_SECONDS}s", data, ProblemKind.VALUE)
-        return _WRONG
-    return -seconds if data.startswith("-") else seconds
+        return _refused(path, expected, data, problems)
+    seconds = parse_go_duration(data)
+    if seconds is None:
+        return _refused(path, expected, data, problems, ProblemKind.VALUE)
+    if abs(seconds) > _MAX_SECONDS:
+        return _refused(
+            path, f"a duration up to {_MAX_SECONDS}s", data, problems, ProblemKind.VALUE
+        )
+    return seconds
 
 
 def _converted(info: inspect.Type, data: Any, path: str, problems: Problems) -> Any:

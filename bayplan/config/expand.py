@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from ..errors import ConfigError
 from .defaults import ALL
-from .types import PluginRef, Plugins, PluginSet, Profile
+from .types import PLACEMENT_POINTS, PluginRef, Plugins, PluginSet, Profile
 
 Implements = Callable[[str, str], bool]
 ExpandedPlugins = dict[str, tuple[PluginRef, ...]]
@@ -16,20 +16,12 @@ ExpandedPlugins = dict[str, tuple[PluginRef, ...]]
 # Names of extension points in messages, in the order in which points are checked: of several
 # mistakes the first by this order is reported.
 _INTERFACES: dict[str, str] = {
-    "pre_filter": "PreFilterPlugin",
-    "filter": "FilterPlugin",
-    "post_filter": "PostFilterPlugin",
-    "reserve": "ReservePlugin",
-    "pre_score": "PreScorePlugin",
-    "score": "ScorePlugin",
-    "pre_bind": "PreBindPlugin",
-    "bind": "BindPlugin",
-    "post_bind": "PostBindPlugin",
-    "permit": "PermitPlugin",
-    "pre_enqueue": "PreEnqueuePlugin",
-    "queue_sort": "QueueSortPlugin",
-    "placement_generate": "PlacementGeneratePlugin",
-    "placement_score": "PlacementScorePlugin",
+    point: f"{point.title().replace('_', '')}Plugin"
+    for point in (
+        *("pre_filter", "filter", "post_filter", "reserve", "pre_score", "score", "pre_bind"),
+        *("bind", "post_bind", "permit", "pre_enqueue", "queue_sort"),
+        *PLACEMENT_POINTS,
+    )
 }
 _WEIGHED_POINTS = {"score": "score", "placement_score": "placement score"}
 

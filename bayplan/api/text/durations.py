@@ -30,8 +30,21 @@ def parse_duration(text: str) -> float | None:
     range."""
     if not _WHOLE.fullmatch(text):
         return None
-    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
+    seconds = _sum(text)
     return round(seconds, 6) if seconds <= LONGEST_S else None
+
+
+def parse_go_duration(text: str) -> float | None:
+    """The duration in seconds as Go reads it, which may be negative and has no days; None when it is no duration."""
+    unsigned = text[1:] if text[:1] in ("+", "-") else text
+    if "d" in unsigned or not _WHOLE.fullmatch(unsigned):
+        return None
+    seconds = _sum(unsigned)
+    return -seconds if text[0] == "-" else seconds
+
+
+def _sum(text: str) -> float:
+    return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
 
 
 def format_duration(seconds: float) -> str:
