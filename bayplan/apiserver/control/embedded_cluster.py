@@ -1,10 +1,11 @@
-"""Embedded cluster: the embedded cluster for controllers and a scheduler within the process.
+"""Embedded cluster: the objects of the store as our types, for controllers and a scheduler within the process.
 
-Writes go through the registry, as if they had come over the wire.
+It follows the store; writes go through the registry, as if they had come over the wire.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, cast
@@ -12,36 +13,57 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
+from ...api.custom import CustomResource, custom_kind
 from ...api.pod import Pod, PodCondition
 from ...api.pod_groups import GroupPreemptor, PodGroup
 from ...api.wire.encode import to_dict
+from ...api.wire.kinds import FieldError, Kind
+from ...api.wire.lenient import decode_leniently
+from ...api.wire.pod_text import build_pod
+from ...api.wire.sourced import with_source
 from ...api.wire.whole import carry_over
 from ...clock import Clock
 from ...cluster.objects import pod_life
-from ...cluster.objects.object_index import UNVERSIONED_KINDS, AnyObject, ClusterObject
+from ...cluster.objects.object_index import UNVERSIONED_KINDS, AnyObject, ClusterObject, ObjectIndex
 from ...errors import ApiError, ConflictError, NotFoundError
 from ...framework.handle import PodEvent
 from ...framework.preemptor import preempted_event
+from ..registry.object_admission import kind_of
 from ..registry.object_registry import DeleteOptions, ObjectRegistry
 from ..registry.pods import PODS, set_conditions
+from ..registry.resource_table import BY_STORAGE
 from ..registry.status_errors import StatusError
+from ..store.records import Record, RecordChange
 from ..store.store import Store
-from .mirror import Mirror
 from .new_objects import Making, resource_named
 from .recorder import ObjectRecorder, Reporter
 from .revisions import Revisions
 
 Tree = dict[str, Any]
+REMEMBERED = frozenset({"Node", "PersistentVolume", "PersistentVolumeClaim"})
+"""Kinds whose deleted objects are remembered; pods are not, as there are too many."""
+SOURCED = frozenset({"Pod", "Node"})
+KINDS_STORED: dict[str, Kind] = {
+    storage: kind
+    for storage, resource in BY_STORAGE.items()
+    if (kind := kind_of(resource)) is not None
+}
+log = logging.getLogger(__name__)
 
 
-class LiveCluster(Mirror):
-    """The mirror of the store, with writes that go through the registry. Is a `Cluster`, a `Lister` and a `Client`.
+class LiveCluster(ObjectIndex):
+    """A mirror of the store, with writes that go through the registry. Is a `Cluster`, a `Lister` and a `Client`.
 
-    `gates` are the feature gates of the API server.
+    Kinds that do not affect placement are left out. `gates` are the feature gates of the API server.
     """
 
     def __init__(self, store: Store, clock: Clock, gates: Mapping[str, bool] | None) -> None:
-        super().__init__(store)
+        super().__init__()
+        self._store = store
+        self._kinds: dict[str, list[Kind]] = {}
+        for storage, kind in KINDS_STORED.items():
+            self._add_kind(storage, kind)
+        store.follow(self._follow)
         self.registry = ObjectRegistry(store, self, clock, gates)
         self.revisions = Revisions(self.registry, self)
         self.making = Making(store, self, self.revisions)
@@ -52,6 +74,36 @@ class LiveCluster(Mirror):
     def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
         """A copy of all objects of `kind`, in `namespace` when given."""
         return list(super().list(kind, namespace))
+
+    # Following the store
+
+    def follow_custom(self, resource: CustomResource) -> None:
+        """Also follow the objects of a resource that plugins read."""
+        group = resource.name.split(".", 2)[2]
+        storage = f"{resource.plural}.{group}" if group else resource.plural
+        self._add_kind(storage, custom_kind(resource))
+
+    def _add_kind(self, storage: str, kind: Kind) -> None:
+        self._kinds.setdefault(storage, []).append(kind)
+        for record in self._store.list(storage):
+            obj = _decode(kind, record)
+            if obj is not None:
+                self.put_in(obj)
+
+    def _follow(self, change: RecordChange) -> None:
+        for kind in self._kinds.get(change.resource, ()):
+            obj = None if change.new is None else _decode(kind, change.new)
+            if obj is not None:
+                self.put_in(obj)
+            else:
+                self._remove(kind, change.record)  # deleted or unreadable: no stale version stays
+
+    def _remove(self, kind: Kind, record: Record) -> None:
+        gone = self.get(kind.name, *record.key)
+        if gone is not None:
+            self.take_out(gone)
+            if gone.kind not in REMEMBERED:
+                self._deaths.pop((gone.kind, gone.namespace, gone.name), None)
 
     # Writing
 
@@ -178,3 +230,19 @@ def _api_errors() -> Iterator[None]:
     except StatusError as error:
         kind = {404: NotFoundError, 409: ConflictError}.get(error.code)
         raise (kind(str(error)) if kind else ApiError(str(error), error.code)) from None
+
+
+def _decode(kind: Kind, record: Record) -> Any | None:
+    """The object as far as it can be read, with a log record if that is not all; None if it cannot be used.
+
+    Pods and nodes have their source, which the store keeps anyway.
+    """
+    try:
+        if kind.build is build_pod:
+            return build_pod(kind.decoder.decode(record.data), record.data)
+        obj: Any = kind.build(kind.decoder.decode(record.data))
+    except (msgspec.ValidationError, FieldError):  # nulls, or something unreadable
+        obj, faults = decode_leniently(record.data, kind)
+        for fault in faults:
+            log.warning("%s %s: cannot be read: %s", kind.name, "/".join(record.key), fault)
+    return with_source(obj, record.data) if kind.name in SOURCED else obj
