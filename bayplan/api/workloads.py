@@ -282,6 +282,19 @@ class Job(KubeObject, frozen=True):
         return self.spec.completion_mode == "Indexed"
 
 
+JOB_PREFIX = "batch.kubernetes.io/"
+
+
+def job_pod_labels(uid: str, name: str) -> dict[str, str]:
+    """The labels that identify the pods of one job, under their new and old names."""
+    return {
+        f"{JOB_PREFIX}controller-uid": uid,
+        f"{JOB_PREFIX}job-name": name,
+        "controller-uid": uid,
+        "job-name": name,
+    }
+
+
 class PodDisruptionBudgetSpec(Wire, frozen=True):
     """The pods of a budget, and how many may be unavailable."""
 
@@ -320,6 +333,11 @@ class PodDisruptionBudget(KubeObject, frozen=True):
         """Whether evictions of pods with these labels count against the budget; an empty selector selects all."""
         selector = self.spec.selector
         return self.namespace == namespace and selector is not None and selector.matches(labels)
+
+
+MAX_PRIORITY = 1_000_000_000
+"""The highest priority that a user may give."""
+BUILT_IN_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
 
 class PriorityClass(KubeObject, frozen=True):

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from ..api.custom import CustomResource
 from ..api.pod_stages import StageRule
 from ..api.schema.input_check import WrongTypeError, unknown_fields
+from ..api.workloads import BUILT_IN_CLASSES
 from ..clock import Clock, ManualClock, SystemClock
 from ..cluster.certificates import Certificate, make_certificate
 from ..cluster.private_files import make_private_folder, read_private, write_private
@@ -44,15 +45,13 @@ DEFAULT_CLASS, PROVISIONER = "standard", "bayplan.dev/simulated"
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 PRIORITY_CLASSES = {
     "system-cluster-critical": (
-        2_000_000_000,
-        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."
     ),
     "system-node-critical": (
-        2_000_001_000,
-        "Used for system critical pods that must not be moved from their current node.",
+        "Used for system critical pods that must not be moved from their current node."
     ),
 }
-"""The built-in classes: their values and descriptions."""
+"""The descriptions of the built-in classes."""
 
 Tree = dict[str, Any]
 
@@ -173,9 +172,10 @@ class ApiServer:
         """Create the objects that every cluster has."""
         for name in NAMESPACES:
             self._need_namespace(name)
-        for name, (value, text) in PRIORITY_CLASSES.items():
+        for name, text in PRIORITY_CLASSES.items():
             head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
-            self.load({**head, "metadata": {"name": name}, "value": value, "description": text})
+            body = {"value": BUILT_IN_CLASSES[name], "description": text}
+            self.load({**head, "metadata": {"name": name}, **body})
         spec = {
             "clusterIP": "10.96.0.1",
             "ports": [{"name": "https", "port": 443, "targetPort": 6443}],

@@ -15,6 +15,7 @@ from ..api.pod import Pod
 from ..api.pod_spec import PodSpec
 from ..api.resources import CPU, MEMORY
 from ..api.text.cron import parse_cron
+from ..cluster.memory.workload_pods import DELETION_COST
 from ..planning.node_groups import group_of_node
 from ..planning.node_types import CAPACITY_TYPE, COST, INSTANCE_TYPE, POOL_LABEL, NodeType
 from ..planning.pools import NodeBudget, NodePool
@@ -304,9 +305,6 @@ def _price(node: Node, kind: NodeType) -> float | None:
         return kind.price if text is None else float(text)
     except ValueError:
         return kind.price
-
-
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 def eviction_cost(pod: Pod) -> float:

@@ -261,9 +261,7 @@ def _wanted(cluster: MemoryCluster, workload: Rolled) -> int:
     """Number of pods that the workload should have."""
     if not isinstance(workload, DaemonSet):
         return workload.replicas
-    template = workload.spec.template
-    spec = daemons.make_spec(template.spec)
-    return sum(daemons.is_eligible(node, spec, template.node_name) for node in cluster.list("Node"))
+    return daemons.count_wanted(workload, cluster.list("Node"))
 
 
 def _unfinished(workload: Rolled) -> str:

@@ -15,6 +15,7 @@ from ipaddress import ip_network
 from typing import Any
 
 from ..text.name_faults import dns_label_faults, key_faults, subdomain_faults
+from ..workloads import BUILT_IN_CLASSES, MAX_PRIORITY
 from .address_rules import block_faults
 from .affinity_rules import check_taints, check_tolerations
 from .environment_rules import data_key_faults
@@ -31,10 +32,8 @@ from .resource_rules import (
     resource_name_faults,
 )
 
-MAX_PRIORITY = 1_000_000_000
 MAX_DATA = 1024 * 1024
 """The most bytes of a ConfigMap or Secret."""
-_SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _LIMIT_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _NEEDED = {
     "kubernetes.io/basic-auth": ("username", "password"),
@@ -141,7 +140,7 @@ def check_priority_class(class_: Part) -> None:
     """Check a PriorityClass."""
     name, value = str(class_.tree["metadata"].get("name") or ""), class_.get("value") or 0
     if name.startswith("system-"):
-        wanted = _SYSTEM_CLASSES.get(name)
+        wanted = BUILT_IN_CLASSES.get(name)
         fault = f"{name} is not a known system priority class" if wanted is None else ""
         if wanted is not None and value != wanted:
             fault = f"value of {name} PriorityClass must be {wanted}"

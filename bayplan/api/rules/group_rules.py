@@ -14,6 +14,7 @@ from typing import Any
 
 from ..text import name_faults
 from ..text.name_faults import key_faults, path_segment_faults
+from ..workloads import MAX_PRIORITY
 from .field_causes import Cause, Part, Tree
 
 Gates = Mapping[str, bool]
@@ -22,7 +23,6 @@ TOPOLOGY, PREEMPTION = "TopologyAwareWorkloadScheduling", "WorkloadAwarePreempti
 DISRUPTION_MODES = ("Pod", "PodGroup")
 CONDITION_STATUSES = ("False", "True", "Unknown")
 MAX_TEMPLATES, MAX_CLAIMS, MAX_TOPOLOGY = 8, 4, 1
-MAX_PRIORITY = 1_000_000_000
 MAX_REASON, MAX_MESSAGE = 1024, 32 * 1024
 _REASON_FORM = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 _REASON_RULE = (

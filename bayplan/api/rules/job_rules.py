@@ -12,14 +12,15 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ..text.cron import parse_cron
 from ..text.name_faults import dns_label_faults, key_faults
-from .field_causes import Cause, Part, Tree
+from ..workloads import JOB_PREFIX, job_pod_labels
+from .field_causes import Cause, Part
 from .label_rules import check_selector, refuse_unselected, selects
 from .pod_rules import check_template
 
 MAX_INDEXES = 100_000
 """The most pods of an Indexed Job at once, and the most indexes of it that may fail."""
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
-_UID = "batch.kubernetes.io/controller-uid"
+_UID = f"{JOB_PREFIX}controller-uid"
 _INDEXED = "requires indexed completion mode"
 _LEAST = (
     *("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit"),
@@ -33,15 +34,16 @@ def check_job(job: Part) -> None:
     spec, metadata = job.below("spec"), job.tree["metadata"]
     selector, template = spec.get("selector"), spec.get("template") or {}
     labels = dict((template.get("metadata") or {}).get("labels") or {})
+    own_labels = job_pod_labels(str(metadata.get("uid") or ""), str(metadata.get("name") or ""))
     if not spec.get("manualSelector"):
-        labels |= _own_labels(metadata)
+        labels |= own_labels
         template = {**template, "metadata": {**(template.get("metadata") or {}), "labels": labels}}
     if spec.get("manualSelector") and selector is None:
         spec.required("selector")
     elif selector is not None and not spec.get("manualSelector"):
         wanted = {**(selector.get("matchLabels") or {}), _UID: metadata.get("uid") or ""}
         selector = {**selector, "matchLabels": wanted}
-        if not selects(selector, _own_labels(metadata)):
+        if not selects(selector, own_labels):
             spec.invalid("selector", "`selector` not auto-generated", selector)
     _check_job_spec(job.below("spec", {**spec.tree, "template": template}))
     check_selector(spec.below("selector", selector))
@@ -54,13 +56,6 @@ def check_job(job: Part) -> None:
         if dns_label_faults(last):
             problem = f"will not able to create pod with invalid DNS label: {last}"
             job.invalid("metadata.name", problem, name)
-
-
-def _own_labels(metadata: Tree) -> dict[str, str]:
-    """The labels that the server gives to the pods of a Job."""
-    uid, name = str(metadata.get("uid") or ""), str(metadata.get("name") or "")
-    prefix = "batch.kubernetes.io/"
-    return {_UID: uid, f"{prefix}job-name": name, "controller-uid": uid, "job-name": name}
 
 
 def _check_job_spec(spec: Part) -> None:

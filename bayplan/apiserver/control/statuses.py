@@ -146,7 +146,7 @@ class StatusController:
                 return workload_status.stateful_set_status(tree, active, revision, is_available)
             case DaemonSet():
                 revision = self._controllers.revision_of(workload)
-                wanted = self._wanted_daemons(workload)
+                wanted = daemons.count_wanted(workload, self._cluster.list("Node"))
                 is_available = self._available.of(workload)
                 return workload_status.daemon_set_status(
                     tree, active, wanted, revision, is_available
@@ -168,12 +168,6 @@ class StatusController:
                 return workload_status.with_failure(tree, status, failure, now)
             case _:
                 raise AssertionError(f"{workload.kind} is no workload with pods")
-
-    def _wanted_daemons(self, daemon_set: DaemonSet) -> int:
-        template = daemon_set.spec.template
-        spec = daemons.make_spec(template.spec)
-        nodes = self._cluster.list("Node")
-        return sum(daemons.is_eligible(node, spec, template.node_name) for node in nodes)
 
     def _replica_sets(self, deployment: KubeObject) -> list[Tree]:
         store = self._registry.store

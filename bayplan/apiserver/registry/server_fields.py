@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Any
 
 from ...api.rules.field_defaults import TEMPLATE_GENERATION, child, fill
-from ...cluster.memory import jobs
+from ...api.workloads import JOB_PREFIX, job_pod_labels
 from ...cluster.memory.created_names import ALPHABET, MAX_PREFIX, SUFFIX_LENGTH
 from . import pods
 from .resource_table import ApiResource
@@ -106,12 +106,12 @@ def _select_own_pods(tree: Tree, has_labels: bool) -> None:
     spec, metadata = child(tree, "spec"), tree["metadata"]
     if spec.get("manualSelector"):
         return
-    labels = jobs.controller_labels(metadata["uid"], metadata["name"])
+    labels = job_pod_labels(metadata["uid"], metadata["name"])
     template = child(child(spec, "template"), "metadata")
     template["labels"] = {**(template.get("labels") or {}), **labels}
     if not has_labels:
         metadata["labels"] = dict(template["labels"])
-    key = f"{jobs.PREFIX}controller-uid"
+    key = f"{JOB_PREFIX}controller-uid"
     spec["selector"] = {"matchLabels": {key: labels[key]}}
 
 

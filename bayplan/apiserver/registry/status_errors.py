@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...api.rules.creation import refusal_text
 from ...api.rules.field_causes import Cause
 from ...errors import BayplanError
 from .resource_table import ApiResource
@@ -101,14 +102,12 @@ def bad_request(message: str) -> StatusError:
 
 def invalid(resource: ApiResource, name: str, causes: Sequence[Cause]) -> StatusError:
     """The object is invalid, at these fields."""
-    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
-    found = [f"{cause.field}: {cause.message}" for cause in causes]
-    listed = found[0] if len(found) == 1 else f"[{', '.join(found)}]"
+    message = refusal_text(resource.api_version, resource.kind, name, causes)
     details = _about(resource, name) | {
         "kind": resource.kind,
         "causes": [cause.as_dict() for cause in causes],
     }
-    return StatusError(422, "Invalid", f'{kind} "{name}" is invalid: {listed}', details)
+    return StatusError(422, "Invalid", message, details)
 
 
 def gone(message: str) -> StatusError:

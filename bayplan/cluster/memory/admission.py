@@ -32,7 +32,7 @@ from ...api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from ...api.taints import NO_EXECUTE, Toleration
 from ...api.text.quantity import NANO, NANO_PER_MILLI, Quantity
 from ...api.wire.kinds import resource_name
-from ...api.workloads import Namespace, PriorityClass
+from ...api.workloads import BUILT_IN_CLASSES, Namespace, PriorityClass
 from ...errors import InputError
 from ...framework.lister import Lister
 from ..objects.object_index import ClusterObject, ControllerCluster
@@ -44,7 +44,6 @@ AnyObject = TypeVar("AnyObject", bound=Pod | Node | KubeObject)
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 PREEMPT = "PreemptLowerPriority"
-BUILT_IN_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 NODE_PROBLEMS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 NODE_PROBLEM_SECONDS = 300
 

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from ...api.pod_groups import PodGroup, PodGroupSpec, Workload
 from ...api.rules.group_rules import PREEMPTION, TOPOLOGY, group_causes, workload_causes
 from ...api.wire.encode import to_dict
+from ...api.workloads import BUILT_IN_CLASSES
 from ...framework.lister import Lister
 from ..objects.object_index import ControllerCluster
-from .admission import BUILT_IN_CLASSES, AdmissionError, AnyObject, default_priority_class
+from .admission import AdmissionError, AnyObject, default_priority_class
 
 Objects = Lister | ControllerCluster
 CLAIMS = "DRAWorkloadResourceClaims"

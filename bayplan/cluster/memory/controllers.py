@@ -26,6 +26,7 @@ from ...api.workloads import (
     ReplicaSet,
     ReplicationController,
     StatefulSet,
+    job_pod_labels,
 )
 from ...clock import Clock
 from ...errors import BayplanError
@@ -435,7 +436,7 @@ class Controllers(WorkloadPods):
     def _sync_job(self, job: Job, may_delete: bool) -> list[Pod]:
         owned = self._pods.owned_by(job)
         plan = jobs.plan_job(job, owned)
-        labels = jobs.job_labels(job)
+        labels = {} if job.spec.manual_selector else job_pod_labels(job.uid, job.name)
         group = self._job_groups.group_of(job, owned.has_any)
         if may_delete:
             self._delete_some(owned.active.values(), plan.excess)

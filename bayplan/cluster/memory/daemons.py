@@ -74,6 +74,13 @@ def is_eligible(node: Node, spec: PodSpec, node_name: str) -> bool:
     return _is_picked(node, spec, node_name) and find_untolerated(node.taints, tolerations) is None
 
 
+def count_wanted(daemon_set: DaemonSet, nodes: Iterable[Node]) -> int:
+    """The number of nodes on which the daemon set wants a pod."""
+    template = daemon_set.spec.template
+    spec = make_spec(template.spec)
+    return sum(is_eligible(node, spec, template.node_name) for node in nodes)
+
+
 def misplaced(
     pods: Iterable[Pod],
     template: PodTemplateSpec,

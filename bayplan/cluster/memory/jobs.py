@@ -18,7 +18,6 @@ from ..objects.object_index import Later
 from .created_names import MAX_PREFIX
 from .pod_index import OwnedPods, OwnerKey, completion_index
 
-PREFIX = "batch.kubernetes.io/"
 DEFAULT_BACKOFF_LIMIT = 6
 
 
@@ -68,21 +67,6 @@ def ended_as(job: Job) -> str:
         if condition.type in ("Complete", "Failed") and condition.status == "True":
             return condition.type
     return ""
-
-
-def job_labels(job: Job) -> dict[str, str]:
-    """The labels of a job's template, under their new and old names."""
-    return {} if job.spec.manual_selector else controller_labels(job.uid, job.name)
-
-
-def controller_labels(uid: str, name: str) -> dict[str, str]:
-    """The labels that identify the pods of one job."""
-    return {
-        f"{PREFIX}controller-uid": uid,
-        f"{PREFIX}job-name": name,
-        "controller-uid": uid,
-        "job-name": name,
-    }
 
 
 def name_prefix(job_name: str, index: int) -> str:

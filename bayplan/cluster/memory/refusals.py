@@ -85,10 +85,6 @@ def count_missing(workload: KubeObject, cluster: ControllerCluster, pods_of: Pod
             plan = jobs.plan_job(workload, owned)
             return plan.missing + len(plan.missing_indexes)
         case DaemonSet():
-            template = workload.spec.template
-            spec = daemons.make_spec(template.spec)
-            nodes = cluster.list("Node")
-            wanted = sum(daemons.is_eligible(node, spec, template.node_name) for node in nodes)
-            return wanted - len(list(owned))
+            return daemons.count_wanted(workload, cluster.list("Node")) - len(list(owned))
     replicas: int = getattr(workload, "replicas", 0)
     return replicas - len(owned.active)
