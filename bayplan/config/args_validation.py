@@ -47,7 +47,7 @@ from .plugin_args import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
-from .problems import Literally, ProblemKind, Problems, show
+from .problems import Literally, Problems, show
 
 WHEN_UNSATISFIABLE = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
 LABEL_KEY = "a label key such as example.com/name"
@@ -113,7 +113,7 @@ def _node_selector_term(term: NodeSelectorTerm, path: str, problems: Problems) -
 def _label_requirement(requirement: Requirement, path: str, problems: Problems) -> None:
     operator, values = requirement.operator, requirement.values or ()
     if operator not in NODE_OPERATORS:
-        _unsupported(f"{path}.operator", NODE_OPERATORS, operator, problems)
+        problems.add(f"{path}.operator", one_of(NODE_OPERATORS), operator)
         return
     if not is_qualified_name(requirement.key):
         problems.add(f"{path}.key", LABEL_KEY, requirement.key)
@@ -142,7 +142,7 @@ def _operator_values(operator: str, values: tuple[str, ...], path: str, problems
 def _field_requirement(requirement: Requirement, path: str, problems: Problems) -> None:
     values = requirement.values or ()
     if requirement.operator not in FIELD_OPERATORS:
-        _unsupported(f"{path}.operator", FIELD_OPERATORS, requirement.operator, problems)
+        problems.add(f"{path}.operator", one_of(FIELD_OPERATORS), requirement.operator)
     elif len(values) != 1:
         problems.add(f"{path}.values", "one value", values)
 
@@ -165,7 +165,7 @@ def _scoring_strategy(
     strategy: ScoringStrategy, path: str, problems: Problems, is_strict: bool
 ) -> None:
     if strategy.type not in SCORING_STRATEGIES:
-        _unsupported(f"{path}.type", SCORING_STRATEGIES, strategy.type, problems)
+        problems.add(f"{path}.type", one_of(SCORING_STRATEGIES), strategy.type)
     _resource_weights(strategy.resources, f"{path}.resources", problems)
     ratio, ratio_path = strategy.requested_to_capacity_ratio, f"{path}.requestedToCapacityRatio"
     if not is_strict and ratio is not None:
@@ -173,13 +173,13 @@ def _scoring_strategy(
     elif strategy.type == REQUESTED_TO_CAPACITY_RATIO:
         if ratio is None:
             expected = f"a shape for type {REQUESTED_TO_CAPACITY_RATIO}"
-            problems.add(ratio_path, expected, None, ProblemKind.REQUIRED)
+            problems.add(ratio_path, expected, None)
         else:
             _shape(ratio.shape, f"{ratio_path}.shape", problems)
     elif ratio is not None:
         expected = f"nothing unless type is {REQUESTED_TO_CAPACITY_RATIO}"
         got = Literally(f"a shape for type {show(strategy.type)}")
-        problems.add(ratio_path, expected, got, ProblemKind.FORBIDDEN)
+        problems.add(ratio_path, expected, got)
 
 
 def _resource_weights(resources: tuple[ResourceSpec, ...], path: str, problems: Problems) -> None:
@@ -222,7 +222,7 @@ def _node_label(args: NodeLabelArgs, path: str, problems: Problems) -> None:
 
 def _shape(shape: tuple[UtilizationShapePoint, ...], path: str, problems: Problems) -> None:
     if not shape:
-        problems.add(path, "at least one point", shape, ProblemKind.REQUIRED)
+        problems.add(path, "at least one point", shape)
     for i in range(1, len(shape)):
         if shape[i - 1].utilization >= shape[i].utilization:
             expected = f"a utilization above that of the point before, {shape[i - 1].utilization}"
@@ -243,7 +243,7 @@ def _balanced_allocation(
     for i, spec in enumerate(args.resources):
         where = f"{path}.resources[{i}]"
         if spec.name in names[:i]:
-            problems.add(f"{where}.name", "each resource once", spec.name, ProblemKind.DUPLICATE)
+            problems.add(f"{where}.name", "each resource once", spec.name)
         if spec.weight != 1:
             problems.add(f"{where}.weight", "1", spec.weight)
 
@@ -251,7 +251,7 @@ def _balanced_allocation(
 def _pod_topology_spread(args: PodTopologySpreadArgs, path: str, problems: Problems) -> None:
     constraints, type_path = args.default_constraints, f"{path}.defaultingType"
     if args.defaulting_type not in DEFAULTING_TYPES:
-        _unsupported(type_path, DEFAULTING_TYPES, args.defaulting_type, problems)
+        problems.add(type_path, one_of(DEFAULTING_TYPES), args.defaulting_type)
     elif args.defaulting_type == SYSTEM_DEFAULTING and constraints:
         problems.add(type_path, "List when there are defaultConstraints", args.defaulting_type)
     seen: set[tuple[str, str]] = set()
@@ -261,7 +261,7 @@ def _pod_topology_spread(args: PodTopologySpreadArgs, path: str, problems: Probl
         pair = (constraint.topology_key, constraint.when_unsatisfiable)
         if pair in seen:
             expected = "each pair of topologyKey and whenUnsatisfiable once"
-            problems.add(where, expected, ", ".join(pair), ProblemKind.DUPLICATE)
+            problems.add(where, expected, ", ".join(pair))
         seen.add(pair)
 
 
@@ -272,18 +272,18 @@ def _default_constraint(
         problems.add(f"{path}.maxSkew", "a number above 0", constraint.max_skew)
     key, key_path = constraint.topology_key, f"{path}.topologyKey"
     if not key:
-        problems.add(key_path, LABEL_KEY, None, ProblemKind.REQUIRED)
+        problems.add(key_path, LABEL_KEY, None)
     elif not is_qualified_name(key):
         problems.add(key_path, LABEL_KEY, key)
     action, action_path = constraint.when_unsatisfiable, f"{path}.whenUnsatisfiable"
     if not action:
-        problems.add(action_path, one_of(WHEN_UNSATISFIABLE), None, ProblemKind.REQUIRED)
+        problems.add(action_path, one_of(WHEN_UNSATISFIABLE), None)
     elif action not in WHEN_UNSATISFIABLE:
-        _unsupported(action_path, WHEN_UNSATISFIABLE, action, problems)
+        problems.add(action_path, one_of(WHEN_UNSATISFIABLE), action)
     if constraint.label_selector is not None:
         expected = "nothing, since each pod brings its own selector"
         got = Literally("a selector")
-        problems.add(f"{path}.labelSelector", expected, got, ProblemKind.FORBIDDEN)
+        problems.add(f"{path}.labelSelector", expected, got)
 
 
 def _volume_binding(args: VolumeBindingArgs, path: str, problems: Problems) -> None:
@@ -302,10 +302,6 @@ def _dynamic_resources(args: DynamicResourcesArgs, path: str, problems: Problems
     if args.binding_timeout_s is not None and args.binding_timeout_s < 1:
         got = seconds(args.binding_timeout_s)
         problems.add(f"{path}.bindingTimeout", "a duration of at least 1s", got)
-
-
-def _unsupported(path: str, choices: tuple[str, ...], got: str, problems: Problems) -> None:
-    problems.add(path, one_of(choices), got, ProblemKind.UNSUPPORTED)
 
 
 _VALIDATORS: dict[type[Args], Callable[[Any, str, Problems], None]] = {

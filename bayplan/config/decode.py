@@ -16,7 +16,7 @@ from msgspec import inspect
 
 from ..api.text.durations import parse_go_duration
 from ..errors import one_of
-from .problems import Literally, ProblemKind, Problems, child
+from .problems import Literally, Problems, child
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -55,11 +55,9 @@ class _Wrong:
 _WRONG = _Wrong()
 
 
-def _refused(
-    path: str, expected: str, data: Any, problems: Problems, kind: ProblemKind = ProblemKind.TYPE
-) -> _Wrong:
+def _refused(path: str, expected: str, data: Any, problems: Problems) -> _Wrong:
     """Record that a value is not as expected."""
-    problems.add(path, expected, data, kind)
+    problems.add(path, expected, data)
     return _WRONG
 
 
@@ -126,9 +124,7 @@ def _unknown_field(name: str, known: tuple[str, ...], path: str, problems: Probl
     folded = {other.lower(): other for other in known}
     close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.7)
     expected = folded[close[0]] if close else one_of(tuple(sorted(known)))
-    problems.add(
-        child(path, name), expected, Literally("an unknown field"), ProblemKind.UNKNOWN_FIELD
-    )
+    problems.add(child(path, name), expected, Literally("an unknown field"))
 
 
 def _items(
@@ -200,21 +196,16 @@ def _bytes(data: Any, path: str, problems: Problems) -> Any:
     try:
         return base64.b64decode(data.replace("\n", "").replace("\r", ""), validate=True)
     except binascii.Error:
-        return _refused(path, "a text in base64", data, problems, ProblemKind.VALUE)
+        return _refused(path, "a text in base64", data, problems)
 
 
 def _duration(data: Any, path: str, problems: Problems) -> Any:
     """Returns a duration in seconds."""
-    expected = "a duration such as 1m30s"
-    if not isinstance(data, str):
-        return _refused(path, expected, data, problems)
-    seconds = parse_go_duration(data)
+    seconds = parse_go_duration(data) if isinstance(data, str) else None
     if seconds is None:
-        return _refused(path, expected, data, problems, ProblemKind.VALUE)
+        return _refused(path, "a duration such as 1m30s", data, problems)
     if abs(seconds) > _MAX_SECONDS:
-        return _refused(
-            path, f"a duration up to {_MAX_SECONDS}s", data, problems, ProblemKind.VALUE
-        )
+        return _refused(path, f"a duration up to {_MAX_SECONDS}s", data, problems)
     return seconds
 
 
@@ -227,7 +218,7 @@ def _converted(info: inspect.Type, data: Any, path: str, problems: Problems) -> 
     else:
         raise AssertionError(f"no way to read {type(info).__name__} at {path}")
     if data not in choices:
-        problems.add(path, one_of(choices), data, ProblemKind.UNSUPPORTED)
+        problems.add(path, one_of(choices), data)
         return _WRONG
     return data if isinstance(info, inspect.LiteralType) else info.cls(data)
 

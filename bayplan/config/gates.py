@@ -13,7 +13,7 @@ from ..errors import ConfigError
 from ..releases.feature_gates import CURRENT_VERSION, GATES, FeatureGates
 from ..releases.release import DEFAULT_RELEASE, Release
 from .plugin_args import Args, DynamicResourcesArgs, UtilizationShapePoint, VolumeBindingArgs
-from .problems import Literally, ProblemKind, Problems
+from .problems import Literally, Problems
 
 # GatedArgs: arguments of plugins whose defaults, or whose presence, depend on feature gates.
 # Mirrors the gates in pkg/scheduler/apis/config/v1/defaults.go and ValidateDynamicResourcesArgs of
@@ -50,13 +50,13 @@ def forbid_gated_fields(
         if data.get(name) is not None and name not in missing:
             expected = f"nothing while feature gate {' or '.join(switches)} is off"
             got = Literally(str(data[name]))
-            problems.add(f"{path}.{name}", expected, got, ProblemKind.FORBIDDEN)
+            problems.add(f"{path}.{name}", expected, got)
 
 
 def refuse_field(path: str, gates: FeatureGates, problems: Problems) -> None:
     """Record a field that the release does not have."""
     expected = f"a field of v{gates.release.version}"
-    problems.add(path, expected, Literally("an unknown field"), ProblemKind.UNKNOWN_FIELD)
+    problems.add(path, expected, Literally("an unknown field"))
 
 
 _FIELDS = {"filterTimeout": "filter_timeout_s", "bindingTimeout": "binding_timeout_s"}

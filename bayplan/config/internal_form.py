@@ -23,7 +23,7 @@ from .gates import (
 )
 from .generations import V1, Generation
 from .plugin_args import LIST_DEFAULTING, Args, PodTopologySpreadArgs, fill_in
-from .problems import ProblemKind, Problems
+from .problems import Problems
 from .types import (
     DEFAULT_SCHEDULER_NAME,
     PLACEMENT_POINTS,
@@ -145,7 +145,7 @@ class _ProfileReader:
 
     def _note_repeated(self, name: str, args: PlainArgs, where: str) -> None:
         found = self.found_in_repeated
-        found.add(where, "each plugin once", name, ProblemKind.DUPLICATE)
+        found.add(where, "each plugin once", name)
         if isinstance(args, Args) and name != "NodeResourcesFit":
             validate_args(args, f"{where}.args", found, self._gates)
 
@@ -156,7 +156,7 @@ class _ProfileReader:
             return plain_numbers(entry.args)  # type: ignore[no-any-return]  # plain data of the file
         data = {} if entry.args is None else entry.args
         if not isinstance(data, dict):
-            self._problems.add(path, "a mapping", data, ProblemKind.SYNTAX)
+            self._problems.add(path, "a mapping", data)
             return args_type()
         data = self._without_type_meta(entry.name, data, path)
         args = fill_in(decode(args_type, data, path, self._problems))
@@ -179,7 +179,7 @@ class _ProfileReader:
         expected = {"apiVersion": self._generation.api_version, "kind": f"{plugin}Args"}
         for name, value in expected.items():
             if data.get(name) not in (None, "", value):
-                self._problems.add(f"{path}.{name}", value, data[name], ProblemKind.VERSION)
+                self._problems.add(f"{path}.{name}", value, data[name])
         return {name: value for name, value in data.items() if name not in expected}
 
 

@@ -19,7 +19,7 @@ from .legacy.policy import read_policy
 from .legacy.policy_files import API_VERSION as POLICY_VERSION
 from .legacy.policy_files import CONFIG_MAP_KEY, CONFIG_MAP_KIND, ConfigMapFile
 from .legacy.policy_files import KIND as POLICY_KIND
-from .problems import Literally, Problem, ProblemKind, Problems
+from .problems import Literally, Problem, Problems
 from .types import SchedulerConfiguration
 
 T = TypeVar("T")
@@ -49,21 +49,21 @@ def _config_map_reader(
     if len(keys) != 1:
         expected = f"one entry with a {KIND}, or a {POLICY_KIND} under {CONFIG_MAP_KEY}"
         got = Literally(", ".join(keys or entries) or "none")
-        problems.add("data", expected, got, ProblemKind.TYPE)
+        problems.add("data", expected, got)
         return None
     key, found = keys[0], Problems()
     tree = _parsed(entries[key], found) if isinstance(entries[key], str) else entries[key]
     reading = None
     if not isinstance(tree, dict):
         if not found:
-            found.add("", "a mapping", tree, ProblemKind.SYNTAX)
+            found.add("", "a mapping", tree)
     elif key == CONFIG_MAP_KEY:
         reading = read_policy(tree, found, gates)
     else:
         reading = _read(tree, found, gates)
     for problem in found:
         where = f"data.{key}.{problem.path}" if problem.path else f"data.{key}"
-        problems.append(Problem(where, problem.expected, problem.got, problem.kind))
+        problems.append(Problem(where, problem.expected, problem.got))
     return reading
 
 
@@ -138,7 +138,7 @@ def _read(tree: Any, problems: Problems, gates: FeatureGates) -> Reading | None:
     """Return the configuration in `tree`, read according to its kind and apiVersion."""
     tree = {} if tree is None else tree
     if not isinstance(tree, dict):
-        problems.add("", "a mapping", tree, ProblemKind.SYNTAX)
+        problems.add("", "a mapping", tree)
         return None
     versions = _choice(READERS, tree.get("kind"), "kind", problems)
     if versions is None:
@@ -151,5 +151,5 @@ def _choice(choices: dict[str, T], name: Any, field: str, problems: Problems) ->
     """Returns the choice with this name, None with a problem noted if there is none."""
     choice = choices.get(name) if isinstance(name, str) else None
     if choice is None:
-        problems.add(field, one_of(tuple(choices)), name, ProblemKind.VERSION)
+        problems.add(field, one_of(tuple(choices)), name)
     return choice

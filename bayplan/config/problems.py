@@ -4,26 +4,9 @@ Mirrors staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go.
 """
 
 import json
-from enum import Enum
 from typing import Any
 
 import msgspec
-
-
-class ProblemKind(Enum):
-    """Type of a mistake; from INVALID on, those that validation finds."""
-
-    SYNTAX = "syntax"
-    VERSION = "version"
-    UNKNOWN_FIELD = "unknown field"
-    DUPLICATE_FIELD = "duplicate field"
-    TYPE = "type"
-    VALUE = "value"
-    INVALID = "invalid"
-    REQUIRED = "required"
-    DUPLICATE = "duplicate"
-    UNSUPPORTED = "unsupported"
-    FORBIDDEN = "forbidden"
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -32,7 +15,6 @@ class Problem(msgspec.Struct, frozen=True):
     path: str
     expected: str
     got: str
-    kind: ProblemKind = ProblemKind.INVALID
 
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""
@@ -42,11 +24,9 @@ class Problem(msgspec.Struct, frozen=True):
 class Problems(list[Problem]):
     """The problems found so far, in the order they were found."""
 
-    def add(
-        self, path: str, expected: str, got: object, kind: ProblemKind = ProblemKind.INVALID
-    ) -> None:
+    def add(self, path: str, expected: str, got: object) -> None:
         """Record that `path` should be `expected` and is `got`, a value of the file."""
-        self.append(Problem(path, expected, show(got), kind))
+        self.append(Problem(path, expected, show(got)))
 
     def cover(self, path: str) -> bool:
         """Whether a problem at or above `path` is already recorded."""

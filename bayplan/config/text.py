@@ -10,7 +10,7 @@ from typing import Any
 
 from ..yaml_tree import RepeatedKey, YamlError, iter_trees
 from .decode import JsonFloat
-from .problems import Literally, ProblemKind, Problems, child
+from .problems import Literally, Problems, child
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -26,16 +26,16 @@ def parse_text(text: str | bytes, problems: Problems) -> Any:
             return _plain(_read_json(decoded), "", problems)
         return _read_yaml(decoded, problems)
     except UnicodeError as error:
-        problems.add("", "UTF-8 text", Literally(error), ProblemKind.SYNTAX)
+        problems.add("", "UTF-8 text", Literally(error))
     except json.JSONDecodeError as error:
         where = Literally(f"{error.msg} (line {error.lineno}, column {error.colno})")
-        problems.add("", "JSON", where, ProblemKind.SYNTAX)
+        problems.add("", "JSON", where)
     except YamlError as error:
-        problems.add("", *_yaml_fault(error), ProblemKind.SYNTAX)
+        problems.add("", *_yaml_fault(error))
     except ValueError as error:  # such as a number of very many digits
-        problems.add("", "JSON or YAML", Literally(error), ProblemKind.SYNTAX)
+        problems.add("", "JSON or YAML", Literally(error))
     except RecursionError:
-        problems.add("", "less nesting", Literally("too much of it"), ProblemKind.SYNTAX)
+        problems.add("", "less nesting", Literally("too much of it"))
     return None
 
 
@@ -73,7 +73,7 @@ def _path(parts: tuple[str | int, ...]) -> str:
 
 def _report(path: str, times: int, problems: Problems) -> None:
     found = Literally(f"it {times} times")
-    problems.add(path, "the field once", found, ProblemKind.DUPLICATE_FIELD)
+    problems.add(path, "the field once", found)
 
 
 def _yaml_fault(error: YamlError) -> tuple[str, Literally]:

@@ -15,7 +15,7 @@ from .args_validation import seconds, validate_args
 from .expand import Implements
 from .gates import TOPOLOGY_AWARE_WORKLOAD_SCHEDULING, FeatureGates
 from .plugin_args import ARGS_TYPES, Args
-from .problems import Literally, ProblemKind, Problems, show
+from .problems import Literally, Problems, show
 from .types import (
     PLACEMENT_POINTS,
     POINT_NAMES,
@@ -102,7 +102,7 @@ def _leader_election(election: LeaderElection, problems: Problems) -> None:
     }
     for name, value in names.items():
         if not value:
-            problems.add(f"leaderElection.{name}", "a name", value, ProblemKind.REQUIRED)
+            problems.add(f"leaderElection.{name}", "a name", value)
 
 
 def _profiles(
@@ -112,13 +112,13 @@ def _profiles(
     problems: Problems,
 ) -> None:
     if not profiles:
-        problems.add("profiles", "at least one profile", profiles, ProblemKind.REQUIRED)
+        problems.add("profiles", "at least one profile", profiles)
         return
     seen: set[str] = set()
     for i, profile in enumerate(profiles):
         path, name = f"profiles[{i}]", profile.scheduler_name
         if not name:
-            problems.add(f"{path}.schedulerName", "a name", name, ProblemKind.REQUIRED)
+            problems.add(f"{path}.schedulerName", "a name", name)
         _percentage(
             profile.percentage_of_nodes_to_score, f"{path}.percentageOfNodesToScore", problems
         )
@@ -126,7 +126,7 @@ def _profiles(
         _plugin_config(profile, path, args_paths, rules, problems)
         if name in seen:
             expected = "a name no other profile has"
-            problems.add(f"{path}.schedulerName", expected, name, ProblemKind.DUPLICATE)
+            problems.add(f"{path}.schedulerName", expected, name)
         seen.add(name)
     _common_queue_sort(profiles, problems)
 
@@ -218,12 +218,12 @@ def find_plugin_problems(
             where, name = f"{path}.plugins.{written}.enabled", ref.name
             if name not in registered:
                 expected = suggest(name, registered)
-                problems.add(where, expected, name, ProblemKind.UNSUPPORTED)
+                problems.add(where, expected, name)
             elif point != MULTI_POINT and not implements(name, point):
                 expected, got = f"plugins that implement {written}", Literally(show(name))
-                problems.add(where, expected, got, ProblemKind.UNSUPPORTED)
+                problems.add(where, expected, got)
             elif name in seen:
-                problems.add(where, "each plugin once", name, ProblemKind.DUPLICATE)
+                problems.add(where, "each plugin once", name)
             seen.add(name)
     return problems
 

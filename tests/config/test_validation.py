@@ -5,7 +5,7 @@ import pytest
 from bayplan.config.defaults import default_config, default_profile
 from bayplan.config.load import parse_config
 from bayplan.config.plugin_args import VolumeBindingArgs
-from bayplan.config.problems import Problem, ProblemKind
+from bayplan.config.problems import Problem
 from bayplan.config.types import LeaderElection, Plugins, Profile, SchedulerConfiguration
 from bayplan.config.validation import validate_config
 from bayplan.errors import ConfigError
@@ -177,7 +177,7 @@ def test_a_configuration_made_in_code_is_checked_too() -> None:
     config = SchedulerConfiguration(profiles=(profile,), leader_election=election)
 
     assert validate_config(config) == [
-        Problem("leaderElection.resourceName", "a name", "nothing", ProblemKind.REQUIRED),
+        Problem("leaderElection.resourceName", "a name", "nothing"),
         Problem("profiles[0].pluginConfig[0].args", "NodeAffinityArgs", "VolumeBindingArgs"),
     ]
 

@@ -23,7 +23,7 @@ from ..plugin_args import (
     ServiceAffinityArgs,
     fill_in,
 )
-from ..problems import Problem, ProblemKind, Problems
+from ..problems import Problem, Problems
 from ..types import PluginRef, Plugins, PluginSet, Profile, SchedulerConfiguration
 from ..validation import validate_config
 from .older_plugins import CLUSTER_AUTOSCALER_PROVIDER, DEFAULT_PROVIDER, with_selector_spread
@@ -75,7 +75,7 @@ def read_policy(data: dict[str, Any], problems: Problems, gates: FeatureGates) -
     file = decode(PolicyFile, _with_known_extender_fields(data, notes), "", problems)
     for name, expected in (("kind", "Policy"), ("apiVersion", "v1")):
         if data.get(name) not in (None, "", expected):
-            problems.add(name, expected, data[name], ProblemKind.VERSION)
+            problems.add(name, expected, data[name])
     reader = _PolicyReader(problems, notes)
     predicates = reader.predicates(file.predicates)
     priorities = reader.priorities(file.priorities)
@@ -202,7 +202,7 @@ class _PolicyReader:
             return
         if members[0] == "requested_to_capacity_ratio_arguments":
             expected = f"one priority of this kind, and {other.name} is one"
-            self._problems.add(f"{path}.argument", expected, file.name, ProblemKind.DUPLICATE)
+            self._problems.add(f"{path}.argument", expected, file.name)
         elif other.weight != file.weight:
             expected = f"{other.weight}, which is the weight of {other.name}"
             self._problems.add(f"{path}.weight", expected, file.weight)
@@ -218,7 +218,7 @@ class _PolicyReader:
 
     def _unknown(self, name: str, known: tuple[str, ...], path: str) -> None:
         expected = f"{one_of(tuple(sorted(known)))}, or an argument"
-        self._problems.add(f"{path}.name", expected, name, ProblemKind.UNSUPPORTED)
+        self._problems.add(f"{path}.name", expected, name)
 
 
 def _members(argument: Any) -> list[str]:
@@ -257,7 +257,7 @@ def _validate(
         for inner, outer in paths.items():
             path = path.replace(inner, outer)
         if not known.cover(path):
-            problems.append(Problem(path, problem.expected, problem.got, problem.kind))
+            problems.append(Problem(path, problem.expected, problem.got))
 
 
 def _with_known_extender_fields(data: dict[str, Any], notes: list[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...config.decode import decode
 from ...config.load import load_config, parse_config
-from ...config.problems import Literally, ProblemKind, Problems, child
+from ...config.problems import Literally, Problems, child
 from ...config.types import SchedulerConfiguration
 from ...errors import InputError, one_of, os_errors_named
 from ..traces.table_rows import Row, read_rows
@@ -186,10 +186,7 @@ class _Reader:
         steps = tuple(self._steps(file, path))
         if steps and not any(_is_measured(step.op) for step in steps):
             self._problems.add(
-                child(path, "workloadTemplate"),
-                "an op with collectMetrics",
-                Literally("none"),
-                ProblemKind.REQUIRED,
+                child(path, "workloadTemplate"), "an op with collectMetrics", Literally("none")
             )
         config = self._config(file, path)
         return Case(self._source, file, steps, self._marked, config)
@@ -307,7 +304,7 @@ class _Reader:
 
     def _need(self, value: object, place: str, expected: str) -> None:
         if not value:
-            self._problems.add(place, expected, Literally("none"), ProblemKind.REQUIRED)
+            self._problems.add(place, expected, Literally("none"))
 
     def _refuse_marks(self, tree: dict[str, Any], place: str) -> None:
         """Expressions are allowed in templates and parameters only."""
@@ -332,7 +329,7 @@ def _values(row: Row) -> Env:
 def _refuse_equal_names(names: list[str], path: str, problems: Problems) -> None:
     for name in sorted({name for name in names if names.count(name) > 1}):
         times = Literally(f"it {names.count(name)} times")
-        problems.add(path, f'the name "{name}" once', times, ProblemKind.DUPLICATE)
+        problems.add(path, f'the name "{name}" once', times)
 
 
 def _read(file: str) -> str:

@@ -21,7 +21,7 @@ from bayplan.config.files import API_VERSION, KIND
 from bayplan.config.generations import V1
 from bayplan.config.internal_form import Reading, read_component
 from bayplan.config.plugin_args import ARGS_TYPES, NodeResourcesFitArgs
-from bayplan.config.problems import Problem, ProblemKind, Problems
+from bayplan.config.problems import Problem, Problems
 from bayplan.config.text import parse_text
 from bayplan.config.types import POINT_NAMES, Profile, SchedulerConfiguration
 from bayplan.errors import ConfigError
@@ -31,7 +31,7 @@ from bayplan.releases.release import DEFAULT_RELEASE, Release
 from bayplan.runtime import Registry
 
 from .cases import Disagreement, case_gates
-from .upstream_words import upstream_errors, upstream_texts
+from .upstream_words import ProblemKind, kind_of, upstream_errors, upstream_texts
 
 Record = dict[str, Any]
 
@@ -205,7 +205,7 @@ def _noticed(problems: Problems, tree: Record, text: str) -> Problems:
     return Problems(
         problem
         for problem in problems
-        if problem.kind is not ProblemKind.DUPLICATE_FIELD
+        if kind_of(problem) is not ProblemKind.DUPLICATE_FIELD
         or (found := _ARGS.fullmatch(problem.path)) is None
         or found.group(3) is None
         or _entry(tree, found).get("name") in ARGS_TYPES
@@ -220,12 +220,12 @@ def _entry(tree: Record, found: re.Match[str]) -> Record:
 def _decode_error_kind(problems: Problems, tree: Record) -> str | None:
     """Return the type of the decoding error: the document takes precedence over plugin arguments,
     and unknown fields are checked last."""
-    decoding = [problem for problem in problems if problem.kind not in TYPES]
-    hard = [problem for problem in decoding if problem.kind not in STRICT]
+    decoding = [problem for problem in problems if kind_of(problem) not in TYPES]
+    hard = [problem for problem in decoding if kind_of(problem) not in STRICT]
     outer = [problem for problem in hard if not _ARGS.fullmatch(problem.path)]
     for problem in outer or hard:
-        if problem.kind is not ProblemKind.VERSION:
-            return str(problem.kind.value)
+        if kind_of(problem) is not ProblemKind.VERSION:
+            return str(kind_of(problem).value)
         found = _ARGS.fullmatch(problem.path)
         assert found is not None, "the document's own version was checked before"
         entry = _entry(tree, found)
@@ -243,15 +243,15 @@ def _strict_fields(problems: Problems, text: str) -> list[Record]:
     is_json = text.lstrip().startswith("{")
     fields: list[Record] = []
     for problem in problems:
-        if problem.kind not in STRICT:
+        if kind_of(problem) not in STRICT:
             continue
         found = _ARGS.fullmatch(problem.path)
         path = found.group(3) if found and found.group(3) else problem.path
         times = 1
-        if problem.kind is ProblemKind.DUPLICATE_FIELD and not is_json:
+        if kind_of(problem) is ProblemKind.DUPLICATE_FIELD and not is_json:
             path = problem.path.rpartition(".")[2]
             times = int(problem.got.split()[1]) - 1
-        fields += [{"problem": STRICT[problem.kind], "field": path}] * times
+        fields += [{"problem": STRICT[kind_of(problem)], "field": path}] * times
     return sorted(fields, key=lambda field: (field["problem"], field["field"]))
 
 
@@ -268,7 +268,7 @@ def _errors(problem: Problem, file: Record, release: Release) -> Iterator[Record
     for error in upstream_errors(problem, file, release):
         yield {
             "field": problem.path,
-            "type": TYPES[problem.kind],
+            "type": TYPES[kind_of(problem)],
             "badValue": error.bad_value,
             "detail": error.detail,
         }

@@ -7,12 +7,30 @@ rule here is an error, so that a new one is not compared as equal.
 import json
 import re
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from typing import Any, NamedTuple
 
 from bayplan.api.text.name_faults import key_faults, value_faults
 from bayplan.config.gates import BINDING_GATES
-from bayplan.config.problems import Problem, ProblemKind
+from bayplan.config.problems import Problem
 from bayplan.releases.release import Release
+
+
+class ProblemKind(Enum):
+    """Type of a mistake; from INVALID on, those that validation finds."""
+
+    SYNTAX = "syntax"
+    VERSION = "version"
+    UNKNOWN_FIELD = "unknown field"
+    DUPLICATE_FIELD = "duplicate field"
+    TYPE = "type"
+    VALUE = "value"
+    INVALID = "invalid"
+    REQUIRED = "required"
+    DUPLICATE = "duplicate"
+    UNSUPPORTED = "unsupported"
+    FORBIDDEN = "forbidden"
+
 
 RANGE = "not in valid range"
 GATE_OFF = "feature gate is disabled"
@@ -24,6 +42,41 @@ KIND_WORDS = {
     ProblemKind.FORBIDDEN: "Forbidden",
 }
 VALUELESS = {ProblemKind.REQUIRED, ProblemKind.FORBIDDEN}
+
+# The kinds by our expectation, the end of the path, and the value; the first that fits.
+_KINDS: list[tuple[str, str, str, ProblemKind]] = [
+    (".*", ".*", "an unknown field", ProblemKind.UNKNOWN_FIELD),
+    ("the field once", ".*", ".*", ProblemKind.DUPLICATE_FIELD),
+    (".*", "", ".*", ProblemKind.SYNTAX),
+    ("a mapping", r".*\.args", ".*", ProblemKind.SYNTAX),
+    (".*", r"(.*\.)?(kind|apiVersion)", ".*", ProblemKind.VERSION),
+    ("a duration up to .*", ".*", ".*", ProblemKind.VALUE),
+    ("a duration such as .*|a text in base64", ".*", '".*|nothing', ProblemKind.VALUE),
+    ("a duration such as .*|a text in base64", ".*", ".*", ProblemKind.TYPE),
+    ("a mapping|a list|true or false|a text|a number", ".*", ".*", ProblemKind.TYPE),
+    ("a whole number( from .*)?", ".*", ".*", ProblemKind.TYPE),
+    ("nothing while .*", r".*\.shape", ".*", ProblemKind.INVALID),
+    ("nothing .*|nothing, .*", ".*", ".*", ProblemKind.FORBIDDEN),
+    (
+        "each (resource|plugin) once|each pair .*|a name no other .*",
+        ".*",
+        ".*",
+        ProblemKind.DUPLICATE,
+    ),
+    ("a name|at least one (profile|point)|a shape for type .*", ".*", ".*", ProblemKind.REQUIRED),
+    (
+        ".*",
+        r".*defaultConstraints\[\d+\]\.(topologyKey|whenUnsatisfiable)",
+        "nothing",
+        ProblemKind.REQUIRED,
+    ),
+    (
+        ".* or .*",
+        r".*\.(operator|type|defaultingType|whenUnsatisfiable)",
+        ".*",
+        ProblemKind.UNSUPPORTED,
+    ),
+]
 
 # The details by our expectation and, where several faults have the same, by the end of the path.
 # Groups of the expectation may be used.
@@ -121,29 +174,38 @@ class UpstreamError(NamedTuple):
     bad_value: str | None
 
 
+def kind_of(problem: Problem) -> ProblemKind:
+    """The kind of a fault; INVALID if no other."""
+    for expected, path, got, kind in _KINDS:
+        texts = ((expected, problem.expected), (path, problem.path), (got, problem.got))
+        if all(re.fullmatch(pattern, text, re.DOTALL) for pattern, text in texts):
+            return kind
+    return ProblemKind.INVALID
+
+
 def upstream_errors(problem: Problem, file: Any, release: Release) -> list[UpstreamError]:
     """The errors that kube-scheduler makes of a fault of `file`, plain data."""
-    value = None if problem.kind in VALUELESS else _bad_value(problem)
+    value = None if kind_of(problem) in VALUELESS else _bad_value(problem)
     return [UpstreamError(detail, value) for detail in _details(problem, file, release)]
 
 
 def upstream_texts(problem: Problem, file: Any, release: Release) -> Iterator[str]:
     """The same errors as texts."""
     for detail, value in upstream_errors(problem, file, release):
-        parts = (problem.path, KIND_WORDS[problem.kind], value, detail)
+        parts = (problem.path, KIND_WORDS[kind_of(problem)], value, detail)
         yield ": ".join(part for part in parts if part)
 
 
 def _details(problem: Problem, file: Any, release: Release) -> tuple[str, ...]:
-    expected = problem.expected
-    if problem.kind is ProblemKind.DUPLICATE:
+    expected, kind = problem.expected, kind_of(problem)
+    if kind is ProblemKind.DUPLICATE:
         return ("",)
-    if problem.kind is ProblemKind.UNSUPPORTED:
+    if kind is ProblemKind.UNSUPPORTED:
         choices = re.split(", | or ", expected)
         return ("supported values: " + ", ".join(f'"{choice}"' for choice in choices),)
-    if problem.kind is ProblemKind.REQUIRED and "defaultConstraints" in problem.path:
+    if kind is ProblemKind.REQUIRED and "defaultConstraints" in problem.path:
         return ("can not be empty",)
-    if problem.kind is ProblemKind.REQUIRED and expected in ("a name", "at least one profile"):
+    if kind is ProblemKind.REQUIRED and expected in ("a name", "at least one profile"):
         return ("",)
     if expected == "a weight from 1 to 100":
         name = _at(file, problem.path.removesuffix(".weight")).get("name", "")
