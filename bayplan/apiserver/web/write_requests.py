@@ -19,7 +19,7 @@ from ..access.grants import GrantGuard, GrantRequest
 from ..access.rbac import GROUP
 from ..registry import eviction
 from ..registry.conversion import from_stored, to_stored
-from ..registry.not_modelled import NOT_MODELLED, write_warnings
+from ..registry.custom.definitions import DEFINITIONS, definition_warnings
 from ..registry.object_registry import MADE_BY_PUT, DeleteOptions, Edit, ObjectRegistry
 from ..registry.query_selectors import make_matcher
 from ..registry.resource_table import ApiResource
@@ -71,6 +71,20 @@ RETURNED = frozenset(
 
 USER = ("username", "groups", "uid", "extra")
 """The fields of a user in a CertificateSigningRequest."""
+_POLICY = "stored and not evaluated by bayplan up"
+_WEBHOOK = "stored and not called by bayplan up"
+WITHOUT_EFFECT = {
+    "apiservices.apiregistration.k8s.io": "stored; bayplan up proxies no requests to it",
+    "certificatesigningrequests.certificates.k8s.io": "stored; bayplan up signs no certificate",
+    "horizontalpodautoscalers.autoscaling": "stored; bayplan up scales nothing by it",
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": _POLICY,
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": _POLICY,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": _WEBHOOK,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": _POLICY,
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": _POLICY,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": _WEBHOOK,
+}
+"""Kinds that are stored and served and have no further effect here, with a warning for clients that write them."""
 
 
 class ObjectRequest(NamedTuple):
@@ -314,8 +328,7 @@ def _and_effects(
     if resource.storage in WARNED:
         before = None if old is None else old.decode()
         texts += field_warnings(resource.storage, record.decode(), before)
-    if resource.storage in NOT_MODELLED or resource.custom is not None:
-        texts += write_warnings(resource, record.decode())
+    texts += write_warnings(resource, record)
     more = warning_headers(texts)
     texts = [header["Warning"] for header in (headers, more) if header]
     return {"Warning": ", ".join(texts)} if texts else {}
@@ -450,3 +463,14 @@ def _applied(
         listed = "; ".join(f"{cause['message']}: {cause['field']}" for cause in causes)
         text = f"Apply failed with {count} conflict{'s' * (count > 1)}: {listed}"
         raise StatusError(409, "Conflict", text, {"causes": causes}) from None
+
+
+def write_warnings(resource: ApiResource, record: Record) -> list[str]:
+    """Parts of a created or changed object that have no effect here."""
+    if resource.custom is not None:
+        warning = resource.custom.deprecation
+        return [warning] if warning else []
+    if resource.storage == DEFINITIONS:
+        return definition_warnings(record.decode())
+    text = WITHOUT_EFFECT.get(resource.storage)
+    return [f"{resource.kind}: {text}"] if text else []

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from bayplan.apiserver.registry.not_modelled import WARNINGS
 from bayplan.apiserver.registry.resource_table import RESOURCES
+from bayplan.apiserver.web.write_requests import WITHOUT_EFFECT
 from bayplan.yaml_tree import iter_trees
 from tests.rig.api_server import ServerInThread
 
@@ -66,6 +66,6 @@ def test_an_object_has_the_fields_of_kube_apiserver(api: ServerInThread, tree: A
 def test_a_warning_is_that_of_kube_apiserver(api: ServerInThread, tree: Any) -> None:
     given = api.post(path_of(tree), tree).headers.get("Warning", "")
 
-    own = [f'299 - "{tree["kind"]}: {text}"' for text in WARNINGS.values()]
+    own = [f'299 - "{tree["kind"]}: {text}"' for text in WITHOUT_EFFECT.values()]
     texts = re.findall(r'299 - "(?:[^"\\]|\\.)*"', given)
     assert [text for text in texts if text not in own] == ANSWERS[key_of(tree)]["warnings"]

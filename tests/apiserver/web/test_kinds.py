@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from bayplan.apiserver.registry.not_modelled import WARNINGS
 from bayplan.apiserver.registry.resource_table import BY_STORAGE, RESOURCES
+from bayplan.apiserver.web.write_requests import WITHOUT_EFFECT
 from tests.rig.api_server import ServerInThread
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -75,7 +75,7 @@ def test_kinds_without_their_effect_are_warned_of(api: ServerInThread, case: Tre
 
     said = api.post(path, tree).headers.get("Warning", "")
 
-    text = WARNINGS.get(f"{plural}.{group}" if group else plural)
+    text = WITHOUT_EFFECT.get(f"{plural}.{group}" if group else plural)
     if tree["kind"] == "Endpoints":
         assert "v1 Endpoints is deprecated in v1.33+" in said
     else:
@@ -108,7 +108,7 @@ SILENT = frozenset(
 def test_the_documentation_names_every_kind_without_its_effect() -> None:
     page = DOCS.read_text()
 
-    missing = [BY_STORAGE[name].kind for name in (*WARNINGS, *SILENT)]
+    missing = [BY_STORAGE[name].kind for name in (*WITHOUT_EFFECT, *SILENT)]
     assert [kind for kind in missing if kind not in page] == []
 
 
