@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ..api.pod import Pod
 from ..config.defaults import default_config
-from ..config.gates import FeatureGates
+from ..releases.feature_gates import FeatureGates
 from ..releases.gate_effects import EFFECTS
 from ..releases.release import Release
 from ..scheduler import (

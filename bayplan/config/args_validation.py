@@ -24,8 +24,8 @@ from ..api.selectors import (
 from ..api.text.durations import format_go_duration
 from ..api.text.name_faults import is_label_value, is_qualified_name
 from ..errors import one_of
-from ..releases.feature_gates import DEFAULT_GATES
-from .gates import SCORING_GATE, FeatureGates
+from ..releases.feature_gates import DEFAULT_GATES, FeatureGates
+from .gates import SCORING_GATE
 from .plugin_args import (
     DEFAULTING_TYPES,
     REQUESTED_TO_CAPACITY_RATIO,

@@ -6,13 +6,12 @@ Mirrors pkg/scheduler/apis/config/v1/{default_plugins,defaults}.go.
 from collections.abc import Mapping
 from typing import Any
 
-from ..releases.feature_gates import DEFAULT_GATES
+from ..releases.feature_gates import DEFAULT_GATES, FeatureGates
 from .gates import (
     DYNAMIC_RESOURCE_ALLOCATION,
     GANG_SCHEDULING,
     NODE_DECLARED_FEATURES,
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
-    FeatureGates,
     GateSettings,
     apply_gates,
 )

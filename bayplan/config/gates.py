@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import structs
 
 from ..errors import ConfigError
-from ..releases.feature_gates import CURRENT_VERSION, GATES, FeatureGates
+from ..releases.feature_gates import FeatureGates
 from ..releases.release import DEFAULT_RELEASE, Release
 from .plugin_args import Args, DynamicResourcesArgs, UtilizationShapePoint, VolumeBindingArgs
 from .problems import Literally, Problems
@@ -115,17 +115,3 @@ def parse_feature_gates(
     if faults:
         raise ConfigError("\n".join(faults))
     return gates
-
-
-__all__ = [
-    "CURRENT_VERSION",
-    "DEFAULT_POD_TOPOLOGY_SPREAD",
-    "DYNAMIC_RESOURCE_ALLOCATION",
-    "GANG_SCHEDULING",
-    "GATES",
-    "NODE_DECLARED_FEATURES",
-    "TOPOLOGY_AWARE_WORKLOAD_SCHEDULING",
-    "FeatureGates",
-    "GateSettings",
-    "parse_feature_gates",
-]

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ..releases.feature_gates import FeatureGates
 from .defaults import DEFAULT_PLUGINS, default_plugins
 from .files import (
     API_VERSION,
@@ -17,7 +18,7 @@ from .files import (
     ConfigurationV1Beta1,
     ConfigurationV1Beta2,
 )
-from .gates import DEFAULT_POD_TOPOLOGY_SPREAD, FeatureGates
+from .gates import DEFAULT_POD_TOPOLOGY_SPREAD
 from .legacy.older_plugins import (
     V1BETA1_PLUGINS,
     V1BETA2_PLUGINS,

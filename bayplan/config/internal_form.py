@@ -9,18 +9,13 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
+from ..releases.feature_gates import FeatureGates
 from ..releases.gate_effects import EFFECTS
 from .args_validation import validate_args
 from .decode import decode, plain_numbers
 from .defaults import default_plugin_config, merge_plugins
 from .files import ConfigurationFile, PluginConfigFile, PluginSetFile, ProfileFile
-from .gates import (
-    DEFAULT_POD_TOPOLOGY_SPREAD,
-    FeatureGates,
-    apply_gates,
-    forbid_gated_fields,
-    refuse_field,
-)
+from .gates import DEFAULT_POD_TOPOLOGY_SPREAD, apply_gates, forbid_gated_fields, refuse_field
 from .generations import V1, Generation
 from .plugin_args import LIST_DEFAULTING, Args, PodTopologySpreadArgs, fill_in
 from .problems import Problems

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import ConfigError, one_of
+from ..releases.feature_gates import FeatureGates
 from .decode import decode
 from .defaults import default_config
 from .files import KIND
-from .gates import FeatureGates, GateSettings
+from .gates import GateSettings
 from .generations import GENERATIONS
 from .internal_form import Reading, read_component
 from .legacy.policy import read_policy

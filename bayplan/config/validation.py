@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from ..api.resources import is_extended
 from ..api.text.name_faults import is_qualified_name
-from ..releases.feature_gates import DEFAULT_GATES
+from ..releases.feature_gates import DEFAULT_GATES, FeatureGates
 from .args_validation import seconds, validate_args
 from .expand import Implements
-from .gates import TOPOLOGY_AWARE_WORKLOAD_SCHEDULING, FeatureGates
+from .gates import TOPOLOGY_AWARE_WORKLOAD_SCHEDULING
 from .plugin_args import ARGS_TYPES, Args
 from .problems import Literally, Problems, show
 from .types import (

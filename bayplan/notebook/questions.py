@@ -31,7 +31,7 @@ from ..choices import (
     Objective,
     expect_choice,
 )
-from ..config.gates import FeatureGates, parse_feature_gates
+from ..config.gates import parse_feature_gates
 from ..config.load import load_config, parse_config
 from ..config.releases import choose_release, recorded_version, release_warning
 from ..config.types import SchedulerConfiguration
@@ -40,6 +40,7 @@ from ..planning.fleet_check import Demands
 from ..planning.node_plan import NodePlan
 from ..planning.planner import PlanRequest, plan_nodes
 from ..planning.rightsizing import rightsize
+from ..releases.feature_gates import FeatureGates
 from ..sim import SimulationReport
 from ..sim.recording_file import read_recording
 from ..sim.replay import Replay

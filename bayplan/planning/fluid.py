@@ -2,7 +2,7 @@
 
 Every node of an option holds any mix of its classes that its amounts allow; a class with a cap has no more copies than
 that on a node. Patterns of whole pods (`master.py`) are a special case, so the price is a lower bound. Cuts
-(`cuts.py`), which hold for whole pods, raise it.
+(`violated_cuts`), which hold for whole pods, raise it.
 
 With a reserve, a part of a pod of usual size stays free on every node. A scheduler that places one pod after the other
 leaves such remainders, which cost little on large nodes and much on small ones; the reserve makes the solution choose

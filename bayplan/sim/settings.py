@@ -12,9 +12,9 @@ from ..api.custom import reading_custom
 from ..api.pod_groups import PodGroup
 from ..api.wire.sourced import keeping_sources
 from ..config.defaults import default_config
-from ..config.gates import FeatureGates
 from ..config.types import SchedulerConfiguration
 from ..manifests.timeline import InputObject
+from ..releases.feature_gates import FeatureGates
 from ..releases.release import Release
 from ..scheduler import PluginSource
 from ..scheduler.catalog import InputNeeds, input_needs

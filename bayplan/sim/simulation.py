@@ -18,9 +18,9 @@ from ..cluster.memory.provisioners import Provisioning
 from ..cluster.memory.refusals import AdmissionRefusal
 from ..cluster.objects.object_index import WatchHandler
 from ..config.defaults import default_config
-from ..config.gates import FeatureGates
 from ..config.types import SchedulerConfiguration
 from ..manifests.timeline import CREATED_AT, InputObject, TimelineEvent
+from ..releases.feature_gates import FeatureGates
 from ..scheduler import (
     Attempt,
     Outcome,

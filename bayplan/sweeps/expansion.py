@@ -12,11 +12,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..config.files import API_VERSION, KIND
-from ..config.gates import FeatureGates
 from ..config.load import parse_config
 from ..config.releases import choose_release
 from ..errors import InputError, PluginError, os_errors_named
 from ..manifests.sources import STDIN, find_files
+from ..releases.feature_gates import FeatureGates
 from ..scheduler import names_module
 from ..sim.measures import measure_of
 from ..sim.traces.open_trace import files_of

@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 
 from .. import __version__
-from ..config.gates import FeatureGates
 from ..config.load import parse_config
 from ..config.releases import choose_release, recorded_version, release_warning
 from ..errors import BayplanError
 from ..manifests.input_bytes import limited_input
 from ..manifests.loader import Manifests
+from ..releases.feature_gates import FeatureGates
 from ..scheduler import FirstByName
 from ..sim import read_manifests
 from ..sim.measures import measure_run

@@ -2,9 +2,10 @@
 
 import pytest
 
-from bayplan.config.gates import FeatureGates, parse_feature_gates
+from bayplan.config.gates import parse_feature_gates
 from bayplan.config.load import parse_config
 from bayplan.errors import ConfigError
+from bayplan.releases.feature_gates import FeatureGates
 
 
 @pytest.mark.parametrize(

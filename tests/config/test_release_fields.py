@@ -3,7 +3,6 @@
 import pytest
 
 from bayplan.config.args_validation import validate_args
-from bayplan.config.gates import FeatureGates
 from bayplan.config.load import parse_config
 from bayplan.config.plugin_args import (
     NodeResourcesFitArgs,
@@ -13,6 +12,7 @@ from bayplan.config.plugin_args import (
 )
 from bayplan.config.problems import Problems
 from bayplan.errors import ConfigError
+from bayplan.releases.feature_gates import FeatureGates
 from bayplan.releases.release import find_release
 from tests.rig.conformance.upstream_words import upstream_errors
 

@@ -9,7 +9,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..schema.input_check import WrongTypeError, unknown_fields
+from ..schema.input_check import unknown_fields
 from ..schema.unknown import schema_type
 from ..wire.kinds import group_of, resource_name
 from .field_causes import Cause
@@ -60,6 +60,3 @@ def refusal_text(api_version: str, kind: str, name: str, causes: Sequence[Cause]
     found = [f"{cause.field}: {cause.message}" for cause in causes]
     listed = found[0] if len(found) == 1 else f"[{', '.join(found)}]"
     return f'{f"{kind}.{group}" if group else kind} "{name}" is invalid: {listed}'
-
-
-__all__ = ["WrongTypeError", "creation_causes", "name_causes", "refusal_text", "storage_of"]

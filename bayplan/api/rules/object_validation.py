@@ -1,7 +1,7 @@
 """Object validation: invalid fields and forbidden changes of an object, as causes of an error.
 
 Mirrors pkg/apis/*/validation, as far as a consistent cluster needs it. Fields that affect placement
-are checked by `api.validate` when the object is decoded.
+are checked by `object_faults.py` when the object is decoded.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Mirrors pkg/registry/scheduling/{workload,podgroup}/strategy.go, dropDisabledSchedulingGroup of
 pkg/api/pod/util.go, and of plugin/pkg/admission: priority, podgroup (PodGroupWorkloadExists) and job
-(JobValidation). PodGroupProtection is `preparing.PROTECTED`.
+(JobValidation). PodGroupProtection is `server_fields.PROTECTED`.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ...config.expand import ExpandedPlugins
-    from ...config.gates import FeatureGates
     from ...config.internal_form import Reading
+    from ...releases.feature_gates import FeatureGates
 
 app = CommandApp(
     name="config",

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from ...api.pod import Pod
     from ...clock import Clock
-    from ...config.gates import FeatureGates
     from ...drivers.kube_driver import KubeDriver
     from ...kube.connection import Connection
     from ...kube.leader import LeaderElector
     from ...observe.families import GaugeFamily
+    from ...releases.feature_gates import FeatureGates
     from ...scheduler import Scheduler
     from ...sim.settings import Settings
     from ...web.access import Access
@@ -221,9 +221,9 @@ class Serving:
 
     def _routes(self) -> list[web.RouteDef]:
         from ...config.encode import encode_config
-        from ...config.gates import FeatureGates
         from ...observe.build_info import build_info_family, full_version, release_family
         from ...observe.logs import set_verbosity
+        from ...releases.feature_gates import FeatureGates
         from ...web.health import HealthCheck
         from ...web.pprof import profiling_routes
         from ...web.scheduler_routes import scheduler_routes
@@ -275,8 +275,8 @@ class Serving:
 
 def feature_family(gates: FeatureGates) -> GaugeFamily:
     """`kubernetes_feature_enabled`: 1 for each feature gate that is on, 0 for the others."""
-    from ...config.gates import GATES
     from ...observe.families import GaugeFamily
+    from ...releases.feature_gates import GATES
 
     family = GaugeFamily(
         "kubernetes_feature_enabled{name,stage}", "Feature gates: 1 is on, 0 is off."

@@ -19,11 +19,11 @@ from .command import FlagValues
 
 if TYPE_CHECKING:
     from ...clock import Clock
-    from ...config.gates import FeatureGates
     from ...config.types import LeaderElection, SchedulerConfiguration
     from ...kube.candidate import LeaseCandidate
     from ...kube.connection import Connection
     from ...kube.leader import ElectionTimes, LeaderElector
+    from ...releases.feature_gates import FeatureGates
     from ...releases.release import Release
 
 MOST_EMULATED = 4

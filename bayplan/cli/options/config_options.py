@@ -13,9 +13,9 @@ from ..render.consoles import note
 from .option_groups import completing, option, option_group
 
 if TYPE_CHECKING:
-    from ...config.gates import FeatureGates
     from ...config.internal_form import Reading
     from ...config.load import Check
+    from ...releases.feature_gates import FeatureGates
     from ...shadow.evidence import EvidenceFolder
     from ...sim.settings import Settings
 

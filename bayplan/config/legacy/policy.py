@@ -11,9 +11,10 @@ from msgspec import structs
 
 from ...choices import PROVIDER_NAMES
 from ...errors import ConfigError, one_of
+from ...releases.feature_gates import FeatureGates
 from ..decode import decode
 from ..defaults import default_plugin_config
-from ..gates import DEFAULT_POD_TOPOLOGY_SPREAD, FeatureGates, GateSettings
+from ..gates import DEFAULT_POD_TOPOLOGY_SPREAD, GateSettings
 from ..generations import V1BETA1
 from ..internal_form import Reading, gate_notes
 from ..plugin_args import (

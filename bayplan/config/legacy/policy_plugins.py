@@ -6,7 +6,8 @@ Mirrors pkg/scheduler/framework/plugins/legacy_registry.go of v1.20, oddities in
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ..gates import DEFAULT_POD_TOPOLOGY_SPREAD, FeatureGates
+from ...releases.feature_gates import FeatureGates
+from ..gates import DEFAULT_POD_TOPOLOGY_SPREAD
 from ..plugin_args import (
     LIST_DEFAULTING,
     SYSTEM_DEFAULTING,

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ...config.gates import FeatureGates
 from ...config.releases import choose_release
 from ...errors import InputError
+from ...releases.feature_gates import FeatureGates
 from .cases import NODES_PARAM, PODS_PARAM, Case, find_cases, own_cases, read_cases
 from .ops import SizeFile
 
