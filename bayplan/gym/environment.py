@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import gymnasium
+import msgspec
 import numpy as np
 from gymnasium import spaces
 from msgspec.structs import replace
@@ -22,13 +23,53 @@ from ..sim.settings import Settings
 from ..table import NodeTable
 from .episode import Episode, PodToPlace
 from .rewards import EpisodeStep, Reward, RewardMeter, make_meter
-from .unit_scale import SHARES, UnitScale
 
 Observation: TypeAlias = dict[str, NDArray[Any]]
 EnvWorkload: TypeAlias = Cluster | Callable[[np.random.Generator], Cluster]
 """A cluster with its pods, or a function that draws one for each episode. The nodes are the same in all of them."""
 
 HIGHEST = np.iinfo(np.int64).max
+SHARES = np.float32
+
+
+class UnitScale(msgspec.Struct, frozen=True):
+    """The largest node of a workload, by which amounts become shares from 0 to 1, for networks."""
+
+    resources: tuple[str, ...]
+    largest: Mapping[str, int]
+    """The most that a node offers of each resource."""
+    max_pods: int
+
+    @staticmethod
+    def of(nodes: Sequence[Node], resources: Iterable[str]) -> UnitScale:
+        """The scale of these nodes."""
+        names = tuple(resources)
+        most = {name: max(node.allocatable.get(name, 0) for node in nodes) or 1 for name in names}
+        return UnitScale(names, most, max(node.allocatable.get("pods", 0) for node in nodes) or 1)
+
+    def shares(self, columns: Mapping[str, NDArray[Any]], parts: Mapping[str, int]) -> Observation:
+        """float32 columns: offers as shares of the largest node, uses as shares of their own node, the pod as shares
+        of the largest node, parts such as GPUs as shares of the largest one (`parts` by resource).
+        """
+        found: Observation = {"live": columns["live"]}
+        for name in self.resources:
+            offered = columns[f"allocatable.{name}"]
+            found[f"allocatable.{name}"] = _ratio(offered, self.largest[name])
+            found[f"requested.{name}"] = _ratio(columns[f"requested.{name}"], offered)
+        found["pod_count"] = _ratio(columns["pod_count"], columns["max_pods"])
+        found["max_pods"] = _ratio(columns["max_pods"], self.max_pods)
+        wanted = np.array([self.largest[name] for name in self.resources], dtype=np.int64)
+        found["pod"] = _ratio(columns["pod"], wanted)
+        for name, whole in parts.items():
+            found[f"free.{name}"] = _ratio(columns[f"free.{name}"], whole)
+        return found
+
+
+def _ratio(amounts: NDArray[Any], whole: NDArray[Any] | int) -> NDArray[Any]:
+    """float32: the amounts divided by `whole`; 0 where that is 0."""
+    found = np.zeros(amounts.shape, dtype=SHARES)
+    np.divide(amounts, whole, out=found, where=np.asarray(whole) > 0, casting="unsafe")
+    return found
 
 
 class SchedulingEnv(gymnasium.Env[Observation, Any]):
@@ -39,7 +80,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
     With `copies=False` the columns are the table's own arrays, read-only, which change with the next step. `max_nodes`
     is for workloads in which nodes come later. Where a plugin of the profile accounts for parts of nodes, such as
     GPUs, `free.R` has what is free of each part (rows x parts). With `normalised=True` amounts are float32 shares
-    (`unit_scale.py`).
+    (`UnitScale`).
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012  # as gymnasium declares it

@@ -10,10 +10,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .environment import Observation, SchedulingEnv
+from .environment import SHARES, Observation, SchedulingEnv
 from .episode import NO_ROW, Episode, PodToPlace
 from .rewards import EpisodeStep
-from .unit_scale import SHARES
 
 
 class PlacementEnv(SchedulingEnv):

@@ -10,8 +10,8 @@ from ...api.node import ZONE
 from ...api.own_documents import API_VERSION
 from ...api.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from ..traces.trace_manifests import Manifest, make_node, make_pod, milli_cpu, times
-from .failures import failure_events
 from .model import JobKind, WorkloadModel
+from .processes import failure_events
 
 GROUP_VERSION = "scheduling.k8s.io/v1alpha2"
 

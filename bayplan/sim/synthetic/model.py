@@ -23,8 +23,7 @@ from ...manifests.document_fields import (
 )
 from ...manifests.sources import read_document
 from .distributions import DrawnNumber, parse_distribution, parse_number
-from .failures import FailureRate
-from .processes import DAY_S, ArrivalProcess, Bursts, DayCurve
+from .processes import DAY_S, ArrivalProcess, Bursts, DayCurve, FailureRate
 
 KIND = "WorkloadModel"
 ONE = DrawnNumber("values", (1.0,))

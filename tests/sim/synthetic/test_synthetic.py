@@ -17,8 +17,14 @@ from bayplan.manifests.timeline import CREATED_AT
 from bayplan.sim import Simulation
 from bayplan.sim.synthetic import fit_model, generate, parse_model, read_model
 from bayplan.sim.synthetic.distributions import DrawnNumber
-from bayplan.sim.synthetic.failures import FailureRate, failure_events, joined
-from bayplan.sim.synthetic.processes import ArrivalProcess, Bursts, DayCurve
+from bayplan.sim.synthetic.processes import (
+    ArrivalProcess,
+    Bursts,
+    DayCurve,
+    FailureRate,
+    failure_events,
+    joined,
+)
 from bayplan.sim.traces import decoded_objects
 from bayplan.sweeps import Sweep
 from bayplan.sweeps.document import parse_sweep
