@@ -36,8 +36,8 @@ class CommandEntry(NamedTuple):
 
 DOWN = CommandEntry("clusters", "down", "End a cluster that up runs.")
 CLUSTERS = CommandEntry("clusters", "clusters", "List the clusters that up runs.")
-POOLS = CommandEntry("pools", "check", "Check node pools, and list their types and prices.")
-PLUGINS = CommandEntry("plugins", "plugins", "List every plugin and its extension points.")
+POOLS = CommandEntry("plan", "check_pools", "Check node pools, and list their types and prices.")
+PLUGINS = CommandEntry("config", "plugins", "List every plugin and its extension points.")
 BENCH = CommandEntry("bench", "bench", "Measure pods per second and memory.")
 SWEEP = CommandEntry(
     "sweep", "sweep", "Simulate many inputs, configurations and seeds, on all cores or on Ray."
@@ -90,7 +90,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
 FORMER: Mapping[str, CommandEntry] = {
     "down": DOWN,
     "clusters": CLUSTERS,
-    "pools": CommandEntry("pools", "app", POOLS.summary),
+    "pools": CommandEntry("plan", "pools_app", POOLS.summary),
     "plugins": PLUGINS,
     "bench": BENCH,
     "trace": TRACE,

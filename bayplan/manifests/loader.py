@@ -24,12 +24,11 @@ from ..api.workloads import HorizontalPodAutoscaler
 from ..errors import DecodeError, InputError
 from . import stage_documents as _stage_documents  # noqa: F401 -- registers the kind PodStages
 from .decoder import Found, NotInPiecesError, iter_source
-from .driven_autoscalers import DrivenAutoscalers
 from .field_check import MisfitField, unknown_text
 from .foreign_documents import template_fault
 from .object_check import InvalidObject, image_note
 from .sources import STDIN, Source, find_files, is_blank, open_source, total_size
-from .timeline import InputObject, Timeline
+from .timeline import DrivenAutoscalers, InputObject, Timeline
 
 DESCRIBE_KIND = "describe the kind in a file for --workload-kinds, or go on without with --lenient"
 _NUMBERS = re.compile(r"\[\d+\]")

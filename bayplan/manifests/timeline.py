@@ -2,15 +2,18 @@
 
 A document of kind Timeline (bayplan.dev/v1) has a list of events, each with a time and what is
 added, changed or removed, and series of replicas over time, as a HorizontalPodAutoscaler would set
-them. An annotation of an object can also state when it is added.
+them. An annotation of an object can also state when it is added. A series that names a
+HorizontalPodAutoscaler becomes one of its workload: the metrics of the autoscaler are not known here, and
+the series has the replicas that it would want, within its `minReplicas` and `maxReplicas`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, TypeAlias, cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, NoReturn, TypeAlias, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from ..api.custom import find_custom_kind, readable_kinds
 from ..api.meta import Wire
@@ -21,7 +24,7 @@ from ..api.wire.decode import UnknownObject, iter_objects
 from ..api.wire.kinds import KINDS, FieldError, Kind
 from ..api.workloads import HorizontalPodAutoscaler
 from ..cluster.objects.object_index import ClusterObject
-from ..errors import DecodeError
+from ..errors import DecodeError, InputError
 from .document_fields import duration_of, fields_of, found
 
 KIND = "Timeline"
@@ -142,7 +145,7 @@ def _series_events(tree: Any, path: str) -> Iterator[TimelineEvent]:
 
 
 def _series_target(text: Any, path: str) -> TimelineTarget:
-    """A workload with replicas, or a HorizontalPodAutoscaler of the input (`driven_autoscalers.py`)."""
+    """A workload with replicas, or a HorizontalPodAutoscaler of the input (`DrivenAutoscalers`)."""
     parts = text.split("/") if isinstance(text, str) else []
     if len(parts) in (2, 3) and all(parts) and parts[0].lower() == AUTOSCALER.lower():
         return TimelineTarget(AUTOSCALER, parts[1] if len(parts) == 3 else "default", parts[-1])
@@ -272,3 +275,72 @@ def parse_ref(text: Any, path: str) -> TimelineTarget:
 
 
 KINDS[KIND] = Kind(KIND, API_VERSION, TimelineWire, build_timeline, is_namespaced=False)
+
+
+DEFAULT_MIN = 1
+"""Kubernetes' default of minReplicas."""
+
+
+class DrivenAutoscalers:
+    """The autoscalers of an input; `apply` puts their workloads into timelines."""
+
+    def __init__(self, autoscalers: Iterable[HorizontalPodAutoscaler]) -> None:
+        self._known = {(one.namespace, one.name): one for one in autoscalers}
+        self.driven: set[tuple[str, str]] = set()
+        """Those that a series names."""
+        self._limited: dict[str, tuple[int, int, int]] = {}
+
+    def apply(self, timeline: Timeline) -> Timeline:
+        """The timeline with changes of workloads for those of autoscalers; one that is not there stays as it is."""
+        if not any(self._is_driven(scale) for event in timeline.events for scale in event.scale):
+            return timeline
+        return replace(timeline, events=tuple(map(self._event, timeline.events)))
+
+    def notes(self) -> list[str]:
+        """Differences of a series from its autoscaler."""
+        return [
+            f"{name} limits its series: {count:,} of its numbers of replicas are outside of {low} to {high}"
+            for name, (count, low, high) in self._limited.items()
+        ]
+
+    def _is_driven(self, scale: WorkloadScale) -> bool:
+        return (
+            scale.ref.kind == HorizontalPodAutoscaler.kind
+            and (scale.ref.namespace, scale.ref.name) in self._known
+        )
+
+    def _event(self, event: TimelineEvent) -> TimelineEvent:
+        scale = tuple(self._scale(one) if self._is_driven(one) else one for one in event.scale)
+        return replace(event, scale=scale)
+
+    def _scale(self, scale: WorkloadScale) -> WorkloadScale:
+        ref, key = scale.ref, (scale.ref.namespace, scale.ref.name)
+        kind, name, low, high = read_autoscaler(self._known[key], str(ref))
+        self.driven.add(key)
+        replicas = min(max(scale.replicas, low), high)
+        if replicas != scale.replicas:
+            count = self._limited.get(str(ref), (0, low, high))[0] + 1
+            self._limited[str(ref)] = count, low, high
+        return WorkloadScale(TimelineTarget(kind, ref.namespace, name), replicas)
+
+
+def read_autoscaler(autoscaler: HorizontalPodAutoscaler, label: str) -> tuple[str, str, int, int]:
+    """Its target, minReplicas and maxReplicas; raises InputError, with the path, where it is wrong."""
+    target = autoscaler.spec.scale_target_ref
+    target = target if isinstance(target, Mapping) else {}
+    kind, name = target.get("kind"), target.get("name")
+    if kind not in SCALED_KINDS:
+        _fail(label, "scaleTargetRef.kind", ", ".join(SCALED_KINDS), kind)
+    if not isinstance(name, str) or not name:
+        _fail(label, "scaleTargetRef.name", "the name of a workload", name)
+    low, high = autoscaler.spec.min_replicas, autoscaler.spec.max_replicas
+    low = DEFAULT_MIN if low is None else low
+    if not isinstance(low, int) or isinstance(low, bool) or low < 0:
+        _fail(label, "minReplicas", "a number of pods, 0 or more", low)
+    if not isinstance(high, int) or isinstance(high, bool) or high < max(low, 1):
+        _fail(label, "maxReplicas", f"a number of pods, {max(low, 1)} or more", high)
+    return str(kind), str(name), int(low), int(high)
+
+
+def _fail(label: str, path: str, expected: str, value: Any) -> NoReturn:
+    raise InputError(f"{label}: spec.{path}: expected {expected}; got {found(value)}")

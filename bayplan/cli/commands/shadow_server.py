@@ -1,20 +1,81 @@
-"""Shadow server: the page with the differences, and the metrics of `bayplan shadow`."""
+"""Shadow server: the page with the differences, and the metrics of `bayplan shadow`, for Prometheus."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 
 from aiohttp import web
 
 from ...observe.exposition import render
+from ...observe.families import Family, ReadCounter, ReadGauge
 from ...shadow.decision_account import DecisionAccount
 from ...shadow.live_shadow import LiveShadow
 from ...shadow.report import POLICY, differences_page, report_tree
-from ...shadow.shadow_metrics import account_families
 from ...web.access import status_response
 from ...web.route_server import WebServer, is_loopback
 
 METRICS = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
 WITHOUT_NAMES = frozenset({"/metrics", "/healthz", "/readyz"})
 """Paths whose content names no pod and no node."""
+
+
+Values = Mapping[tuple[str, ...], float]
+PREFIX = "bayplan_shadow_"
+
+
+COUNTERS: dict[str, tuple[str, Callable[[DecisionAccount], Values]]] = {
+    "decisions_total{scheduler,verdict}": (
+        "Decisions of other schedulers, by verdict.",
+        lambda account: {
+            (one.name, verdict): number
+            for one in account.schedulers.values()
+            for verdict, number in one.agreements.items()
+        },
+    ),
+    "different_decisions_total{scheduler,plugin}": (
+        "Decisions that differ, by the plugins that are the reason.",
+        lambda account: {
+            (one.name, plugin): number
+            for one in account.schedulers.values()
+            for plugin, number in one.different_by_plugin.items()
+        },
+    ),
+    "points_lost_total{scheduler}": (
+        "Points between the best node and the chosen one, in sampled decisions.",
+        lambda account: {(one.name,): one.points_lost for one in account.schedulers.values()},
+    ),
+    "skipped_decisions_total{cause}": (
+        "Decisions that were not judged, by cause.",
+        lambda account: {(cause,): number for cause, number in account.skipped.items()},
+    ),
+    "waited_seconds_total": (
+        "Time that pods waited beside a node with room.",
+        lambda account: {(): account.waits.seconds},
+    ),
+}
+
+
+def account_of(live: LiveShadow) -> DecisionAccount:
+    """What was judged until now."""
+    return live.run.account if live.run is not None else DecisionAccount()
+
+
+def account_families(live: LiveShadow) -> list[Family]:
+    """The account as metrics for Prometheus, read when they are exposed."""
+    counters = [
+        ReadCounter(f"{PREFIX}{name}", text, source=lambda read=read: read(account_of(live)))  # type: ignore[misc]  # mypy: default of a lambda
+        for name, (text, read) in COUNTERS.items()
+    ]
+    lag = "Age of the oldest change that was not followed yet."
+    return [
+        *counters,
+        ReadGauge(f"{PREFIX}lag_seconds", lag, source=lambda: {(): live.lag_s}),
+        ReadGauge(
+            f"{PREFIX}open_decisions",
+            "Decisions whose verdict is open.",
+            source=lambda: {(): live.run.follower.open_decisions if live.run is not None else 0},
+        ),
+    ]
 
 
 class CountsAccess:
@@ -30,21 +91,15 @@ class CountsAccess:
 def make_server(live: LiveShadow, host: str) -> WebServer:
     """The server; it is to be started."""
 
-    def account() -> DecisionAccount:
-        return live.run.account if live.run is not None else DecisionAccount()
-
-    def open_decisions() -> int:
-        return live.run.follower.open_decisions if live.run is not None else 0
-
-    families = account_families(account, lambda: live.lag_s, open_decisions)
+    families = account_families(live)
 
     async def page(request: web.Request) -> web.Response:
         headers = {"Content-Security-Policy": POLICY}
-        text = differences_page(account(), state_text(live))
+        text = differences_page(account_of(live), state_text(live))
         return web.Response(text=text, content_type="text/html", headers=headers)
 
     async def report(request: web.Request) -> web.Response:
-        return web.json_response(report_tree(account(), None))
+        return web.json_response(report_tree(account_of(live), None))
 
     async def metrics(request: web.Request) -> web.Response:
         return web.Response(text=render(families, process=True), headers=METRICS)
