@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from statistics import mean
 
+from bayplan.sim.bench.end_to_end import run_plan
 from bayplan.sim.bench.ops import PLAN_WORKLOADS, PlanNodes
-from bayplan.sim.bench.plan_bench import run_plan
 
 
 def main() -> None:

@@ -17,8 +17,7 @@ from ..render.consoles import stderr_console, stdout_console, written_to_stdout
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ...sim.bench.comparison import RunComparison
-    from ...sim.bench.measurements import Run
+    from ...sim.bench.measurements import Run, RunComparison
     from ...sim.bench.workload import ClockName, Request
 
 WORSE = 1
@@ -99,8 +98,15 @@ def bench(options: BenchOptions) -> None:
 
     Example: bayplan research bench --workload basic --nodes 5000 --pods 10000
     """
-    from ...sim.bench.comparison import compare, find_growth
-    from ...sim.bench.measurements import CommandRun, PodRun, read_report, write_file, write_report
+    from ...sim.bench.measurements import (
+        CommandRun,
+        PodRun,
+        compare,
+        find_growth,
+        read_report,
+        write_file,
+        write_report,
+    )
     from ...sim.bench.runs import GROWTH_NODES, read_suite
 
     for name, path in (("--json", options.json_file), ("--svg", options.svg_file)):
@@ -157,8 +163,7 @@ def _said(console: Console, text: str) -> AbstractContextManager[None]:
 
 
 def _print(runs: Sequence[Run], changes: Sequence[RunComparison], verbose: bool) -> None:
-    from ...sim.bench.comparison import find_growth
-    from ...sim.bench.measurements import CommandRun, PodRun
+    from ...sim.bench.measurements import CommandRun, PodRun, find_growth
     from ..render.bench_tables import (
         COLUMNS,
         cache_table,

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
-from ...sim.bench.comparison import Growth, RunComparison
 from ...sim.bench.measurements import (
     CommandRun,
     EventRun,
+    Growth,
     LoadRun,
     PlanRun,
     PodRun,
     QuestionRun,
     Run,
+    RunComparison,
 )
 from .table_layout import Listing, Piece
 

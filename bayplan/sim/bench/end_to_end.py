@@ -1,11 +1,13 @@
-"""End to end: `bayplan simulate`, or questions, on the objects of a workload, from the start of the process to its end.
+"""End to end: `bayplan simulate`, questions or `bayplan plan`, from the start of the process to its end.
 
 The objects of the ops before `simulate` or `ask` are written to a file of manifests. A user's command is measured:
-the imports, reading the file, controllers, scheduling, and printing the result.
+the imports, reading the file, controllers, scheduling, and printing the result. Plans are made of workloads with a
+seed, and are compared with first fit decreasing of the same run.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -14,18 +16,31 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from ...errors import BayplanError
 from .measurement import children_cpu_s, peak_mib
-from .measurements import CommandRun, QuestionRun
+from .measurements import CommandRun, PlanRun, QuestionRun
 from .op_objects import make_maker
-from .ops import AskQuestion, CreateNodes, CreatePods, Simulate
+from .ops import AskQuestion, CreateNodes, CreatePods, PlanNodes, Simulate
+from .plan_workloads import (
+    openb_config,
+    openb_pools,
+    openb_workload,
+    web_config,
+    web_pools,
+    web_workload,
+)
 from .workload import BenchWorkload
 
 _SUMMARY = re.compile(r"([\d,]+) of ([\d,]+) pods? placed")
 _PLACED, _PENDING = 0, 1
-"""Exit statuses of `simulate` and of questions."""
+"""Exit statuses of `simulate`, of questions and of `plan`: all is well, or pods have no place."""
+FIRST_UNSEEN = 1000
+"""The least seed that a plan is not verified with."""
+WORKLOAD, CONFIG, NODES = "workload.json", "config.json", "nodes.yaml"
 _READING = """
 import gc, sys
 from pathlib import Path
@@ -140,3 +155,65 @@ def _environment() -> dict[str, str]:
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     return environment
+
+
+def run_plan(name: str, asked: PlanNodes, pods: int, unseen: int = 0) -> PlanRun:
+    """Plan the nodes of one workload; raises BayplanError when the command does not find a plan.
+
+    Afterwards the workload is simulated on them with `unseen` seeds that the plan was not verified with.
+    """
+    with tempfile.TemporaryDirectory(prefix="bayplan-") as place:
+        folder = Path(place)
+        options = [*_write_plan_input(folder, asked, pods), "--to", str(folder / NODES)]
+        done = run_python("-m", "bayplan", "plan", *options, "-o", "json")
+        if done.status != _PLACED:
+            raise BayplanError(f"{name}: expected a plan; got {done.complaint}")
+        held = sum(_holds(folder, FIRST_UNSEEN + i) for i in range(unseen))
+    found: dict[str, Any] = json.loads(done.out)
+    return PlanRun(
+        workload=name,
+        seed=asked.seed,
+        nodes=found["nodes"],
+        pods=found["pods"],
+        price=found["price"],
+        bound=found["bound"],
+        first_fit_price=found["firstFitPrice"] or found["price"],
+        first_plan_s=found["firstPlanSeconds"],
+        seconds=found["seconds"],
+        cpu_s=round(done.cpu_s, 3),
+        simulations=found["simulations"],
+        peak_mib=round(peak_mib(of_children=True), 1),
+        held=held,
+    )
+
+
+def _holds(folder: Path, seed: int) -> bool:
+    """Whether every pod of the workload is placed on the planned nodes with this seed."""
+    files = ["-f", str(folder / NODES), "-f", str(folder / WORKLOAD)]
+    config = folder / CONFIG
+    options = ["--config", str(config)] if config.exists() else []
+    done = run_python("-m", "bayplan", "simulate", *files, *options, "--seed", str(seed))
+    if done.status not in (_PLACED, _PENDING):
+        raise BayplanError(f"simulate: expected exit status 0 or 1; got {done.err.strip()}")
+    return done.status == _PLACED
+
+
+def _write_plan_input(folder: Path, asked: PlanNodes, pods: int) -> Iterator[str]:
+    """Write the files; returns the options of the command."""
+    files = {"-f": folder / WORKLOAD, "--pools": folder / "pools.json"}
+    if asked.workload == "web":
+        items, pools = list(web_workload(asked.seed, asked.deployments, pods)), web_pools()
+        config = web_config(asked.is_aligned)
+    else:
+        items, pools = list(openb_workload(asked.seed, pods)), openb_pools()
+        config = openb_config(asked.is_aligned)
+    if config is not None:
+        files["--config"] = folder / CONFIG
+        files["--config"].write_bytes(msgspec.json.encode(config))
+    files["-f"].write_bytes(
+        msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items})
+    )
+    files["--pools"].write_bytes(msgspec.json.encode(pools))
+    for option, path in files.items():
+        yield from (option, str(path))
+    yield from ("--time-limit", asked.time_limit)

@@ -12,8 +12,7 @@ from html import escape
 from typing import NamedTuple
 
 from ...errors import InputError
-from .comparison import Growth
-from .measurements import CommandRun, PodRun
+from .measurements import CommandRun, Growth, PodRun
 
 COLUMNS = 4
 WIDTH, HEIGHT = 190, 130

@@ -21,7 +21,7 @@ from ...config.problems import Problems
 from ...errors import ConflictError, InputError, NotFoundError
 from .cases import WorkloadStep
 from .driver import Driver
-from .end_to_end import run_end_to_end
+from .end_to_end import run_end_to_end, run_plan
 from .measurement import Measurement
 from .measurements import EventRun, PlanRun, Run
 from .op_objects import Maker, any_templates, make_maker
@@ -43,7 +43,6 @@ from .ops import (
     StopCollectingMetrics,
     UpdateAny,
 )
-from .plan_bench import run_plan
 from .workload import CLOCKS, BenchWorkload, Now
 
 _Counted: TypeAlias = (

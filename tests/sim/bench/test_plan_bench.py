@@ -6,10 +6,10 @@ import pytest
 
 from bayplan.errors import BayplanError
 from bayplan.sim.bench.cases import read_cases
+from bayplan.sim.bench.end_to_end import run_plan
 from bayplan.sim.bench.measurements import PlanRun
 from bayplan.sim.bench.op_executor import execute
 from bayplan.sim.bench.ops import PlanNodes
-from bayplan.sim.bench.plan_bench import run_plan
 from bayplan.sim.bench.plan_workloads import (
     openb_pools,
     openb_workload,

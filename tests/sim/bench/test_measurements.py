@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.errors import InputError
-from bayplan.sim.bench.comparison import compare, find_growth
 from bayplan.sim.bench.growth_svg import draw_growth
 from bayplan.sim.bench.measurements import (
     EventRun,
@@ -17,6 +16,8 @@ from bayplan.sim.bench.measurements import (
     PodRun,
     Run,
     best_of,
+    compare,
+    find_growth,
     read_report,
     write_report,
 )
