@@ -16,9 +16,8 @@ from .html_summary import ShownAnswer, chosen, make_frame, pod_columns, zone_of
 from .measures.fragmentation import RequestMix
 from .measures.over_time import RunMoves, series_of, use_series
 from .measures.run_measures import RunRecord, arrival_rows, measure_rows, measure_run
-from .outcomes import PodResult
+from .outcomes import PodResult, time_entry
 from .pending_pods import PendingGroup, group_pending
-from .report_data import node_entry, pod_entry, time_entry
 from .totals import TotalsChange, is_tainted, totals_of_uses
 from .use_over_time import SAMPLES, UseSeries
 
@@ -111,8 +110,8 @@ class SimulationReport(RunRecord, ShownAnswer):
             "totals": self.totals.to_list(),
             "measures": [row for row in measure_rows(self.measures()) if row["repeatable"]],
             "useOverTime": [series.to_dict() for series in self.use_over_time()],
-            "pods": [pod_entry(result) for result in self.pods],
-            "nodes": [node_entry(use) for use in self.nodes],
+            "pods": [result.to_dict() for result in self.pods],
+            "nodes": [use.to_dict() for use in self.nodes],
             "podGroups": [group.to_dict() for group in self.groups],
             "preempted": [
                 {

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...api.own_documents import API_VERSION
 from ...cluster.memory.refusals import AdmissionRefusal
+from ..outcomes import time_entry
 from ..pending_pods import PendingGroup
-from ..report_data import time_entry
 from ..totals import TotalsChange
 from ..use_over_time import MeansOverTime
 
