@@ -85,7 +85,7 @@ def open_source(file: str, takes_bay: bool = False) -> Source:
 
     Unless it `takes_bay`, such a file is refused, too.
     """
-    name = "stdin" if file == STDIN else file
+    name = shown_name(file)
     try:
         size = os.path.getsize(file) if os.path.isfile(file) else 0
         data = _map_plain(file, name, size) if size >= _MAP_FROM else None
@@ -165,13 +165,25 @@ def _mapped(stream: IO[bytes]) -> Buffer:
     return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def read_document(path: str | Path, expected: str) -> tuple[Any, str]:
-    """The one document in a file as plain data, and the name of the file in messages; raises InputError."""
+def read_documents(path: str | Path) -> Iterator[tuple[str, Any]]:
+    """The documents of a file as plain data, each with its place in messages; raises InputError."""
     source = open_source(str(path))
     try:
-        trees = [tree for tree in iter_trees(bytes(source.data[:])) if tree is not None]
+        for number, tree in enumerate(iter_trees(bytes(source.data[:])), start=1):
+            if tree is not None:
+                yield f"{source.name}: document {number}", tree
     except YamlError as error:
         raise InputError(f"{source.name}: {error}") from None
+
+
+def read_document(path: str | Path, expected: str) -> tuple[Any, str]:
+    """The one document in a file as plain data, and the name of the file in messages; raises InputError."""
+    trees, name = [tree for _, tree in read_documents(path)], shown_name(path)
     if len(trees) != 1:
-        raise InputError(f"{source.name}: expected one {expected}; got {len(trees)}")
-    return trees[0], source.name
+        raise InputError(f"{name}: expected one {expected}; got {len(trees)}")
+    return trees[0], name
+
+
+def shown_name(path: str | Path) -> str:
+    """The name of a file in messages."""
+    return "stdin" if str(path) == STDIN else str(path)

@@ -10,8 +10,7 @@ import msgspec
 from ..api.own_documents import API_VERSION
 from ..api.workload_kinds import PodSet, WorkloadKind, WorkloadKinds, count_paths, path_fault
 from ..errors import InputError
-from ..yaml_tree import YamlError, iter_trees
-from .sources import find_files, open_source
+from .sources import find_files, read_documents
 
 KIND = "WorkloadKinds"
 
@@ -20,13 +19,8 @@ def read_workload_kinds(paths: Iterable[str | Path]) -> list[WorkloadKind]:
     """The kinds in files and folders; InputError, with file, document and path, if they cannot be read."""
     found: list[WorkloadKind] = []
     for file in find_files(paths):
-        source = open_source(file)
-        try:
-            trees = list(iter_trees(source.data[:]))
-        except YamlError as error:
-            raise InputError(f"{source.name}: {error}") from None
-        for i, tree in enumerate(trees, start=1):
-            found += _kinds(tree, f"{source.name}: document {i}") if tree is not None else ()
+        for place, tree in read_documents(file):
+            found += _kinds(tree, place)
     return found
 
 

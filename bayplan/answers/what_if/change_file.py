@@ -23,9 +23,8 @@ from ...manifests.document_fields import (
     text_of,
 )
 from ...manifests.field_check import unknown_in_part
-from ...manifests.sources import open_source
+from ...manifests.sources import read_documents, shown_name
 from ...manifests.timeline import added_objects, read_change
-from ...yaml_tree import YamlError, iter_trees
 from .change import ClusterChange
 from .node_changes import AddTaint, Cordon, RemoveTaint, Uncordon
 from .node_copies import AddNodes
@@ -42,22 +41,16 @@ def read_change_file(path: str | Path, remarks: list[str] | None = None) -> list
 
     Fields of objects and patches that do not exist are added to `remarks`.
     """
-    source = open_source(str(path))
     changes: list[ClusterChange] = []
-    try:
-        for number, tree in enumerate(iter_trees(bytes(source.data[:])), 1):
-            if tree is not None:
-                try:
-                    changes += read_changes(tree)
-                except FieldError as error:
-                    raise InputError(f"{source.name}: document {number}: {error}") from None
-                if remarks is not None:
-                    where = f"{source.name}: document {number}"
-                    remarks += (f"{where}: {text}" for text in unknown_in_changes(tree))
-    except YamlError as error:
-        raise InputError(f"{source.name}: {error}") from None
+    for place, tree in read_documents(path):
+        try:
+            changes += read_changes(tree)
+        except FieldError as error:
+            raise InputError(f"{place}: {error}") from None
+        if remarks is not None:
+            remarks += (f"{place}: {text}" for text in unknown_in_changes(tree))
     if not changes:
-        raise InputError(f"{source.name}: expected a {KIND} with changes; got none")
+        raise InputError(f"{shown_name(path)}: expected a {KIND} with changes; got none")
     return changes
 
 
