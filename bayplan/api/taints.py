@@ -27,6 +27,12 @@ class Taint(Wire, frozen=True):
     value: str = ""
     effect: str = ""
 
+    def __str__(self) -> str:
+        """The taint as kubectl writes it."""
+        return (
+            f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+        )
+
 
 class Toleration(Wire, frozen=True):
     """A pod's toleration of taints; an empty key or effect matches all."""

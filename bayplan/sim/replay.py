@@ -51,18 +51,12 @@ class Replay:
 
     def __init__(self, recording: Recording, settings: Settings = DEFAULT_SETTINGS) -> None:
         self._recording = recording
-        config = settings.effective_config
-        self._schedulers = {profile.scheduler_name for profile in config.profiles}
+        profiles = settings.effective_config.profiles
+        self._schedulers = {profile.scheduler_name for profile in profiles}
         self._compared: dict[str, ReplayedPod] = {}
         self._nodes_then = _recorded_nodes(recording)
         self._simulation = _AttemptedSimulation(
-            self._try,
-            recording.objects,
-            config,
-            seed=settings.seed,
-            feature_gates=settings.feature_gates,
-            plugins=settings.plugins,
-            is_recorded=True,
+            self._try, recording.objects, is_recorded=True, **settings.scheduler()
         )
         self._cluster = self._simulation.cluster
         for obj in recording.objects:

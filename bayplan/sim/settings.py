@@ -59,6 +59,15 @@ class Settings(msgspec.Struct, frozen=True):
         )
         return msgspec.structs.replace(self, config=limited)
 
+    def scheduler(self) -> dict[str, Any]:
+        """These settings as arguments of `Simulation`."""
+        return {
+            "config": self.config,
+            "seed": self.seed,
+            "feature_gates": self.feature_gates,
+            "plugins": self.plugins,
+        }
+
     def simulation(
         self,
         objects: Sequence[InputObject],
@@ -67,15 +76,7 @@ class Settings(msgspec.Struct, frozen=True):
     ) -> Simulation:
         """A simulation of `objects` with this scheduler; `more` are further arguments of
         `Simulation`."""
-        return Simulation(
-            objects,
-            self.config,
-            seed=self.seed,
-            feature_gates=self.feature_gates,
-            plugins=self.plugins,
-            place_of=place_of,
-            **more,
-        )
+        return Simulation(objects, place_of=place_of, **self.scheduler(), **more)
 
 
 @contextmanager

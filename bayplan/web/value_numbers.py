@@ -111,15 +111,11 @@ class Numbering:
         ready = node.condition("Ready")
         if ready is not None and ready.status != "True":
             flags |= NOT_READY
-        taints = (
-            f"{t.key}={t.value}:{t.effect}" if t.value else f"{t.key}:{t.effect}"
-            for t in node.taints
-        )
         return self.rows.of(
             (
                 self.nodes.of(node.name),
                 self._pairs(node.labels),
-                tuple(self.texts.of(taint) for taint in taints),
+                tuple(self.texts.of(str(taint)) for taint in node.taints),
                 self._amounts(node.allocatable),
                 flags,
             )

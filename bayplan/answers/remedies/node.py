@@ -48,7 +48,7 @@ def bear_taints(ask: Ask) -> Iterator[Remedy]:
         for taint in node.taints
         if taint.effect in HARD_EFFECTS and not tolerated(taint, pod.tolerations)
     ]
-    names = ", ".join(map(_written, taints))
+    names = ", ".join(map(str, taints))
     yield remedy(
         f"tolerate taint {names}",
         *[
@@ -56,17 +56,12 @@ def bear_taints(ask: Ask) -> Iterator[Remedy]:
                 pod,
                 pointer("spec", "tolerations", "-"),
                 _toleration(taint),
-                f"tolerate taint {_written(taint)}",
+                f"tolerate taint {taint}",
             )
             for taint in taints
         ],
     )
     yield remedy(f"remove taint {names} from node {node.name}", *_without_taints(node, taints))
-
-
-def _written(taint: Taint) -> str:
-    value = f"={taint.value}" if taint.value else ""
-    return f"{taint.key}{value}:{taint.effect}"
 
 
 def _toleration(taint: Taint) -> dict[str, str]:
@@ -83,7 +78,7 @@ def _without_taints(node: Node, taints: Iterable[Taint]) -> list[ObjectChange]:
             node,
             pointer("spec", "taints", i),
             plain(taint),
-            f"remove taint {_written(taint)} from node {node.name}",
+            f"remove taint {taint} from node {node.name}",
         )
         for i, taint in reversed(list(enumerate(node.taints)))
         if taint in wanted

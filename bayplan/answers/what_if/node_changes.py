@@ -79,7 +79,7 @@ class AddTaint(TaintChange):
             for_ever = [one for one in pod.tolerations if one.toleration_seconds is None]
             taint = find_untolerated(drives_away, for_ever)
             if taint is not None and not is_static(pod):
-                stage.drive_off(pod, f"{node.name} has taint {show_taint(taint)}")
+                stage.drive_off(pod, f"{node.name} has taint {taint}")
 
 
 class RemoveTaint(TaintChange):
@@ -92,7 +92,7 @@ class RemoveTaint(TaintChange):
         for text in self.taints:
             found = {taint for taint in node.taints if _is_named(taint, text.removesuffix("-"))}
             if not found:
-                known = ", ".join(map(show_taint, node.taints)) or "none"
+                known = ", ".join(map(str, node.taints)) or "none"
                 expected = f'expected a taint of node {node.name}; got "{text}"'
                 raise InputError(f"{expected}; its taints: {known}")
             gone |= found
@@ -120,12 +120,6 @@ def parse_taint(text: str) -> Taint:
         expected = f"expected key=value:Effect or key:Effect with an effect of {effects}"
         raise InputError(f'{expected}; got "{text}"')
     return Taint(key=key, value=value, effect=effect)
-
-
-def show_taint(taint: Taint) -> str:
-    """The taint as kubectl writes it."""
-    value = f"={taint.value}" if taint.value else ""
-    return f"{taint.key}{value}:{taint.effect}"
 
 
 def _is_named(taint: Taint, text: str) -> bool:

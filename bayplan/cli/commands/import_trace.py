@@ -250,11 +250,8 @@ def simulate_trace(options: TraceOptions) -> None:
             read_lines(options.trace),
             sink,
             manifests.objects,
-            settings.config,
             place_of=manifests.place_of,
-            seed=settings.seed,
-            feature_gates=settings.feature_gates,
-            plugins=settings.plugins,
+            **settings.scheduler(),
         )
         report = simulation.run_stream(on_pods, until_s)
 
