@@ -83,6 +83,22 @@ def os_errors_named(
         raise kind(f"{place}: expected {expected}; got {error.strerror or error}") from None
 
 
+@contextmanager
+def package_needed(place: str, package: str, extra: str) -> Iterator[None]:
+    """Within it, the import of a package that an extra installs; raises InputError when it is not there."""
+    try:
+        yield
+    except ImportError:
+        raise InputError(
+            f"{place}: expected {package} to be installed (pip install 'bayplan[{extra}]'); got none"
+        ) from None
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 pod`, `2 pods`, for a text."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def one_of(choices: Sequence[str]) -> str:
     """`A, B or C`, for the text of an error; without an empty choice."""
     *others, last = (choice for choice in choices if choice)

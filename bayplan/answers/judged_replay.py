@@ -11,6 +11,7 @@ from ..api.own_documents import API_VERSION
 from ..api.text.refusal_message import refusals_of
 from ..choices import Follow
 from ..clock import SystemClock
+from ..errors import counted
 from ..framework import Status
 from ..scheduler import RandomTies
 from ..scheduler.assessment import Assessment, PreemptionAssessment
@@ -206,14 +207,10 @@ def _state_text(one: JudgedDecision) -> str:
         return ""
     parts = []
     if one.state.left_out:
-        parts.append(f"without {_changes(len(one.state.left_out))} just before")
+        parts.append(f"without {counted(len(one.state.left_out), 'change')} just before")
     if one.state.anticipated:
-        parts.append(f"with {_changes(len(one.state.anticipated))} recorded just after")
+        parts.append(f"with {counted(len(one.state.anticipated), 'change')} recorded just after")
     return ", ".join(parts)
-
-
-def _changes(number: int) -> str:
-    return "1 change" if number == 1 else f"{number:,} changes"
 
 
 def decision_tree(one: JudgedDecision) -> dict[str, Any]:

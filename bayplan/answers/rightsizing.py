@@ -13,6 +13,7 @@ from ..api.pod import Pod
 from ..api.resources import CPU, allocatable_units
 from ..api.text.quantity import format_quantity
 from ..api.workloads import workload_of
+from ..errors import counted
 from ..manifests.measured_use import RESOURCES, MeasuredUse, Units
 from ..manifests.timeline import InputObject
 from ..sim.html_summary import make_frame
@@ -95,8 +96,7 @@ class Rightsizing(PlainPart, SettledAnswer):
             for name in RESOURCES
             if self.freed(name) > 0
         ]
-        number = len(self.proposals)
-        text = f"{number:,} proposal{'' if number == 1 else 's'}"
+        text = counted(len(self.proposals), "proposal")
         text += f" would free {' and '.join(parts)}" if parts else " would free nothing"
         if self.waiting:
             pods = "pod gets" if self.waiting == 1 else "pods get"

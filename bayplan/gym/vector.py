@@ -11,7 +11,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..errors import InputError, package_needed
 
 MakeEnv: TypeAlias = Callable[[], gymnasium.Env[Any, Any]]
 """Makes one environment, in the worker."""
@@ -61,12 +61,8 @@ class RayVectorEnv(VectorEnv[Any, Any, Any]):
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012  # as gymnasium declares it
 
     def __init__(self, makers: Sequence[MakeEnv]) -> None:
-        try:
+        with package_needed("RayVectorEnv", "ray", "ray"):
             import ray
-        except ImportError:
-            raise InputError(
-                "RayVectorEnv: expected ray to be installed (pip install 'bayplan[ray]'); got none"
-            ) from None
         self._ray = ray
         if not ray.is_initialized():
             ray.init(include_dashboard=False, log_to_driver=False)

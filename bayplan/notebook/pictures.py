@@ -12,7 +12,7 @@ from ..answers.group_account import PodGroupExplanation
 from ..answers.judged_replay import JudgedReplay
 from ..answers.rebalance import RebalancePlan
 from ..answers.what_if import WhatIfAnswer
-from ..errors import InputError
+from ..errors import package_needed
 from ..sim import NodeUse, SimulationReport
 from ..sim.html_summary import ShownAnswer
 from ..sim.measures import MeasureUnit, measure_of
@@ -257,12 +257,8 @@ def _edge(metric: str, change: float) -> str:
 def _axes(axes: Any) -> Any:
     if axes is not None:
         return axes
-    try:
+    with package_needed("pictures", "matplotlib", "notebook"):
         from matplotlib import pyplot
-    except ImportError:
-        raise InputError(
-            "pictures: expected matplotlib to be installed (pip install 'bayplan[notebook]'); got none"
-        ) from None
     return pyplot.subplots(figsize=(WIDTH, HEIGHT), layout="constrained")[1]
 
 

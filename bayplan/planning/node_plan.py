@@ -11,6 +11,7 @@ from ..answers.what_if.answer import PodChange
 from ..api.pod import Pod
 from ..api.resources import PODS
 from ..api.wire.encode import to_dict
+from ..errors import counted
 from ..sim.html_summary import ShownAnswer, make_frame
 from ..sim.plain_part import PlainPart
 from .fleet import Fleet, NodeOption, fleet_objects, node_names
@@ -125,8 +126,7 @@ class NodePlan(ShownAnswer):
 
     def headline(self) -> str:
         """`14 nodes, 3.61 per hour; no plan is below 3.48 (3.7 %)`."""
-        nodes = "1 node" if self.node_count == 1 else f"{self.node_count:,} nodes"
-        text = f"{nodes}, {self.price:,.2f} per hour"
+        text = f"{counted(self.node_count, 'node')}, {self.price:,.2f} per hour"
         if self.pending:
             return f"no plan: {sum(self.pending.values()):,} pods stay pending with {text}"
         if self.unplaceable:

@@ -16,6 +16,7 @@ from ..api.workloads import StatefulSet
 from ..cluster.memory.absent_owners import stays_with_node, successor_of
 from ..cluster.memory.workload_pods import WORKLOAD_KINDS
 from ..cluster.objects.object_index import ClusterObject
+from ..errors import counted
 from ..manifests.timeline import InputObject, Timeline
 
 PARALLEL = "Parallel"
@@ -81,8 +82,9 @@ def prepare_input(objects: Iterable[InputObject], kept_names: Sequence[str] = ()
     if timelines:
         found.remarks.append("timelines have no effect: a plan is for all pods at once")
     if lost:
-        pods = "1 pod" if lost == 1 else f"{lost:,} pods"
-        found.remarks.append(f"{pods} of daemons and static pods are planned with their nodes")
+        found.remarks.append(
+            f"{counted(lost, 'pod')} of daemons and static pods are planned with their nodes"
+        )
     return found
 
 

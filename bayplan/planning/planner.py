@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ..api.resources import PODS
 from ..choices import ANY_ZONE, PLAN_TIME_LIMIT_S
 from ..config.plugin_args import LEAST_ALLOCATED, NodeResourcesFitArgs
-from ..errors import InputError
+from ..errors import InputError, counted
 from ..manifests.timeline import InputObject
 from ..sim.settings import DEFAULT_SETTINGS, Settings
 from ..sim.simulation import Simulation
@@ -68,7 +68,7 @@ def plan_nodes(
     names = [obj.name for obj in objects if obj.kind == "Node"] if request.keep_existing else []
     given = prepare_input(objects, names)
     if given.nodes and not request.keep_existing:
-        count = count_nodes(len(given.nodes))
+        count = counted(len(given.nodes), "node")
         given.remarks.append(f"not used: {count} of the input; all nodes are planned")
     return search_plan(given, pools, settings, request, state, on_state)
 
@@ -236,15 +236,19 @@ def _spreading_notices(settings: Settings) -> Iterator[str]:
 def _bound_notices(probe: Probe) -> Iterator[str]:
     """Which needs of pods the bound leaves out, though a plan has room for them."""
     left_out = [
-        *([f"volumes and claims that {_kinds(probe.sharing)} share"] if probe.sharing else ()),
-        *([f"which devices {_kinds(probe.claiming)} ask for"] if probe.claiming else ()),
+        *(
+            [f"volumes and claims that {counted(probe.sharing, 'kind')} of pods share"]
+            if probe.sharing
+            else ()
+        ),
+        *(
+            [f"which devices {counted(probe.claiming, 'kind')} of pods ask for"]
+            if probe.claiming
+            else ()
+        ),
     ]
     if left_out:
         yield f"the bound leaves out {' and '.join(left_out)}; plans are verified with them"
-
-
-def _kinds(count: int) -> str:
-    return "1 kind of pods" if count == 1 else f"{count:,} kinds of pods"
 
 
 def _extender_notices(settings: Settings) -> Iterator[str]:
@@ -265,7 +269,9 @@ def used_up(plan: NodePlan, probe: Probe) -> list[str]:
         members = [i for i, one in enumerate(probe.options) if one.pool is pool]
         count = sum(counts[i] for i in members)
         if pool.maximum is not None and count >= pool.maximum:
-            notices.append(f"{pool.name}: the maximum of {count_nodes(pool.maximum)} is too small")
+            notices.append(
+                f"{pool.name}: the maximum of {counted(pool.maximum, 'node')} is too small"
+            )
             continue
         more = [
             i for i in members if overdrawn_pools(_one_more(plan.fleet, i, probe), probe.options)
@@ -277,11 +283,6 @@ def used_up(plan: NodePlan, probe: Probe) -> list[str]:
 
 def _one_more(fleet: Fleet, option: int, probe: Probe) -> Fleet:
     return fleet.changed({NodeGroupKey(option, probe.options[option].zones[0]): 1})
-
-
-def count_nodes(count: int) -> str:
-    """`1 node`, `2 nodes`."""
-    return "1 node" if count == 1 else f"{count:,} nodes"
 
 
 def find_steady(search: FleetSearch) -> tuple[FleetVerdict, OtherSeeds | None]:

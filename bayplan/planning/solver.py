@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..errors import package_needed
 
 Floats = NDArray[np.float64]
 INFINITY = 1e30
@@ -64,12 +64,8 @@ class ProgramAnswer:
 
 def load_highs() -> Any:
     """The module highspy; raises InputError when it is not installed."""
-    try:
+    with package_needed("plan", "highspy", "plan"):
         import highspy
-    except ImportError:
-        raise InputError(
-            "plan: expected highspy to be installed (pip install 'bayplan[plan]'); got none"
-        ) from None
     return highspy
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from ..answers.judged_decision import Agreement
 from ..api.own_documents import API_VERSION
-from ..errors import InputError, OutputError, os_errors_named
+from ..errors import InputError, OutputError, counted, os_errors_named
 from .decision_account import DecisionAccount
 from .gain import Gain
 
@@ -45,9 +45,8 @@ def report_tree(
 
 def headline(account: DecisionAccount) -> str:
     """`120 decisions: 96 same, 22 sampled, 2 other state, 0 different`."""
-    noun = "decision" if account.decisions == 1 else "decisions"
     parts = ", ".join(f"{account.count_of(one):,} {one}" for one in Agreement)
-    text = f"{account.decisions:,} {noun}: {parts}"
+    text = f"{counted(account.decisions, 'decision')}: {parts}"
     skipped = account.skipped_decisions
     return f"{text}; {skipped:,} not judged" if skipped else text
 

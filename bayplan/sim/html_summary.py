@@ -12,7 +12,7 @@ from ..api.node import ZONE, Node
 from ..api.pod import Pod
 from ..api.pod_groups import labelled_group_of, pod_group_of
 from ..api.workloads import workload_of
-from ..errors import InputError
+from ..errors import InputError, package_needed
 from ..releases.release import DEFAULT_RELEASE
 
 # Frames: rows of plain values as a pandas DataFrame, where pandas is installed.
@@ -29,12 +29,8 @@ def chosen(what: str, rows: Mapping[str, Callable[[], T]]) -> T:
 
 def make_frame(rows: Iterable[Mapping[str, Any]]) -> Any:
     """A DataFrame with one line per row; raises InputError when pandas is not installed."""
-    try:
+    with package_needed("frames", "pandas", "notebook"):
         import pandas
-    except ImportError:
-        raise InputError(
-            "frames: expected pandas to be installed (pip install 'bayplan[notebook]'); got none"
-        ) from None
     return pandas.DataFrame(list(rows))
 
 

@@ -12,6 +12,7 @@ from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
 from ..choices import Follow
+from ..errors import counted
 from .html_summary import ShownAnswer, make_frame
 from .totals import TotalsChange
 from .use_over_time import UseSeries
@@ -126,7 +127,7 @@ class ReplayReport(ShownAnswer, msgspec.Struct):
     def headline(self) -> str:
         found = agreement(self.counts(), "pod")
         if self.preempted:
-            found += f", {_counted(len(self.preempted), 'pod')} preempted"
+            found += f", {counted(len(self.preempted), 'pod')} preempted"
         return found
 
     def shown_rows(self) -> Iterable[Mapping[str, Any]]:
@@ -170,7 +171,7 @@ def count_verdicts(verdicts: Iterable[ReplayVerdict]) -> dict[ReplayVerdict, int
 def agreement(counts: Mapping[ReplayVerdict, int], noun: str) -> str:
     """`81 of 82 decisions agree: 61 same node, 20 equal total; 1 to another node`."""
     agreeing = sum(counts[verdict] for verdict in AGREEING)
-    text = f"{agreeing:,} of {_counted(sum(counts.values()), noun)} agree"
+    text = f"{agreeing:,} of {counted(sum(counts.values()), noun)} agree"
     parts = [
         f"{counts[verdict]:,} {words}" for verdict, words in AGREEING.items() if counts[verdict]
     ]
@@ -212,7 +213,3 @@ def _row(one: ReplayedPod) -> dict[str, Any]:
         "here": one.replayed.node_name if one.replayed else None,
         "result": str(one.verdict),
     }
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..errors import InputError
+from ..errors import InputError, package_needed
 from ..manifests.input_bytes import input_limit
 from ..scheduler import names_module
 from .dispatch import CrewLostError, WorkerReport
@@ -31,7 +31,9 @@ class RayCrew:
     """Workers as actors. The files of the runs are put into Ray's object store, so machines need not share a disk."""
 
     def __init__(self, address: str, runs: Iterable[SweepRun], jobs: int | None) -> None:
-        self._ray = _import_ray()
+        with package_needed("--ray", "Ray", "ray"):
+            import ray
+        self._ray: Any = ray
         self._is_ours = not self._ray.is_initialized()
         if self._is_ours:  # otherwise the caller's own connection is used
             _connect(self._ray, address, jobs)
@@ -135,13 +137,3 @@ def _check_reachable(address: str) -> None:
     except OSError as error:
         text = error.strerror or str(error)
         raise InputError(f"--ray: {address}: expected a Ray cluster; got {text}") from None
-
-
-def _import_ray() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise InputError(
-            "--ray: expected Ray to be installed (pip install 'bayplan[ray]'); got none"
-        ) from None
-    return ray

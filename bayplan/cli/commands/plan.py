@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ...choices import PLAN_SEEDS, PLAN_TIME_LIMIT_S, SURVIVE, expect_choice
-from ...errors import InputError, os_errors_named
+from ...errors import InputError, counted, os_errors_named
 from .. import command_time
 from ..command_table import CommandApp
 from ..options.autoscaler_options import INSTANCE_TYPES, read_table
@@ -170,8 +170,7 @@ def _by_use(
     usage = planned_use(objects, use, [obj for obj in nodes if isinstance(obj, Node)])
     count = len(found.node_names())
     usage.by_use = {"nodes": count, "price": round(found.price, 6), "complete": found.is_complete}
-    number = f"{count:,} node{'' if count == 1 else 's'}"
-    usage.conclusion = f"by measured use: {number}, {found.price:,.2f} per hour"
+    usage.conclusion = f"by measured use: {counted(count, 'node')}, {found.price:,.2f} per hour"
     if not found.is_complete:
         usage.conclusion += ", and some pods have no place"
     return usage

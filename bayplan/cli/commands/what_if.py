@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import InputError
 from ..command_table import CommandApp
@@ -32,9 +32,6 @@ from ..options.scheduler_options import Question, takes_question, warn
 from ..render.answer_output import print_answer
 from ..render.plain_data import ANSWER_FORM, AnswerForm
 from ..render.progress_bar import progress_bar
-
-if TYPE_CHECKING:
-    pass
 
 app = CommandApp(
     name="what-if",
