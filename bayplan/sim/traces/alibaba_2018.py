@@ -72,7 +72,7 @@ class Alibaba2018(PublishedTrace):
     """
 
     folder: Path
-    memory_gib: float
+    memory_gib: float = 512.0
     instances: bool = False
 
     def nodes(self) -> Iterator[Manifest]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...api.gpus import GPU_MILLI
 from .published import PublishedTrace, TraceFormat, TraceTable
-from .shapes import NodeShape, shaped_nodes
+from .shapes import NodeShape, parse_shape, shaped_nodes
 from .table_rows import Row
 from .trace_manifests import (
     HOSTNAME,
@@ -60,7 +60,7 @@ class Alibaba2025(PublishedTrace):
     """
 
     file: Path
-    shapes: tuple[NodeShape, ...]
+    shapes: tuple[NodeShape, ...] = tuple(map(parse_shape, SHAPES))
 
     def nodes(self) -> Iterator[Manifest]:
         return shaped_nodes(self.shapes, self.pods())

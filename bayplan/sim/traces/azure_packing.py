@@ -62,8 +62,8 @@ class AzurePacking(PublishedTrace):
     """
 
     place: Path
-    cpus: float
-    memory_gib: float
+    cpus: float = 64.0
+    memory_gib: float = 512.0
     node_count: int | None = None
     machine: str | None = None
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .published import PublishedTrace, TraceFormat, TraceTable
-from .shapes import NodeShape, shaped_nodes
+from .shapes import NodeShape, parse_shape, shaped_nodes
 from .table_rows import Row
 from .trace_manifests import TRACE_NAME, Manifest, make_pod, mebibytes, milli_cpu, times
 
@@ -41,7 +41,7 @@ class AzureVms(PublishedTrace):
     """The table of virtual machines, each a pod, on nodes of the given shapes."""
 
     file: Path
-    shapes: tuple[NodeShape, ...]
+    shapes: tuple[NodeShape, ...] = tuple(map(parse_shape, SHAPES))
 
     def nodes(self) -> Iterator[Manifest]:
         return shaped_nodes(self.shapes, self.pods())

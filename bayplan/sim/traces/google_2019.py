@@ -93,8 +93,8 @@ class Google2019(PublishedTrace):
     """
 
     folder: Path
-    cpus: float
-    memory_gib: float
+    cpus: float = 64.0
+    memory_gib: float = 256.0
     machine_events: bool = False
     _limits: dict[int, tuple[int, int]] | None = field(default=None, init=False)
     _machines: GoogleMachines | None = field(default=None, init=False)

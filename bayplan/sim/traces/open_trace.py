@@ -20,37 +20,16 @@ from . import (
     openb,
 )
 from .published import PublishedTrace, TraceWindow
-from .shapes import NodeShape, parse_shape
 from .trace_manifests import Manifest
 
-CPUS = 64.0
-"""Cores of the machine that a trace calls 1."""
-MEMORY_GIB = 512.0
-GOOGLE_MEMORY_GIB = 256.0
-
-
-def _shapes(texts: tuple[str, ...]) -> tuple[NodeShape, ...]:
-    return tuple(parse_shape(text) for text in texts)
-
-
 _OPENERS: dict[str, Callable[[Path, TraceWindow], PublishedTrace]] = {
-    "alibaba-2018": lambda place, window: alibaba_2018.Alibaba2018(
-        folder=place, memory_gib=MEMORY_GIB, window=window
-    ),
+    "alibaba-2018": lambda place, window: alibaba_2018.Alibaba2018(folder=place, window=window),
     "alibaba-2020": lambda place, window: alibaba_2020.Alibaba2020(folder=place, window=window),
-    "alibaba-2025": lambda place, window: alibaba_2025.Alibaba2025(
-        file=place, shapes=_shapes(alibaba_2025.SHAPES), window=window
-    ),
+    "alibaba-2025": lambda place, window: alibaba_2025.Alibaba2025(file=place, window=window),
     "alibaba-2026": alibaba_2026.find_alibaba_2026,
-    "azure-packing": lambda place, window: azure_packing.AzurePacking(
-        place=place, cpus=CPUS, memory_gib=MEMORY_GIB, window=window
-    ),
-    "azure-vms": lambda place, window: azure_vms.AzureVms(
-        file=place, shapes=_shapes(azure_vms.SHAPES), window=window
-    ),
-    "google-2019": lambda place, window: google_2019.Google2019(
-        folder=place, cpus=CPUS, memory_gib=GOOGLE_MEMORY_GIB, window=window
-    ),
+    "azure-packing": lambda place, window: azure_packing.AzurePacking(place=place, window=window),
+    "azure-vms": lambda place, window: azure_vms.AzureVms(file=place, window=window),
+    "google-2019": lambda place, window: google_2019.Google2019(folder=place, window=window),
 }
 PUBLISHED_NAMES = tuple(_OPENERS)
 """The traces that `open_published` opens."""
