@@ -30,7 +30,6 @@ from .ops import (
     Simulate,
     SizeFile,
     StopCollectingMetrics,
-    UpdateAny,
 )
 from .templates import Marked, is_marked, parse_marked, shown
 
@@ -297,7 +296,7 @@ class _Reader:
             self._need(templates, child(place, "templates"), "at least one template")
             if op.mode == "recreate" and op.number < 1:
                 self._problems.add(child(place, "number"), "1 or more", op.number)
-        elif isinstance(op, CreateAny | UpdateAny):
+        elif isinstance(op, CreateAny):
             self._need("template" in templates, child(place, "template"), "a template")
         elif isinstance(op, AskQuestion):
             self._need(op.question, child(place, "question"), "a command, such as [explain, web-7]")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from typing import Any, TypeAlias
+from typing import Any
 
 from msgspec import structs
 
@@ -29,6 +29,7 @@ from .ops import (
     AskQuestion,
     Barrier,
     Churn,
+    CountedOp,
     CreateAny,
     CreateNamespaces,
     CreateNodes,
@@ -44,10 +45,6 @@ from .ops import (
     UpdateAny,
 )
 from .workload import CLOCKS, BenchWorkload, Now
-
-_Counted: TypeAlias = (
-    CreateNodes | CreateNamespaces | CreatePods | CreatePodSets | CreateAny | UpdateAny
-)
 
 
 def execute(workload: BenchWorkload, now: Now = CLOCKS["wall"]) -> list[Run]:
@@ -100,7 +97,7 @@ class WorkloadExecutor:
                 self._create_pods(step, op, op.namespace or f"namespace-{number}", number)
             case CreatePodSets():
                 self._create_pod_sets(step, op, number)
-            case CreateAny() | UpdateAny():
+            case CreateAny():
                 self._create_any(step, op, number)
             case DeletePods():
                 self._delete_pods(step, op)
@@ -117,12 +114,12 @@ class WorkloadExecutor:
 
     # Adding objects
 
-    def _create_any(self, step: WorkloadStep, op: CreateAny | UpdateAny, number: int) -> None:
+    def _create_any(self, step: WorkloadStep, op: CreateAny, number: int) -> None:
         if op.namespace:
             self._driver.need_namespace(op.namespace)
         templates = any_templates(step.templates["template"], op.namespace, f"{number}-")
         maker = Maker(self._number(step, op), self._workload.params, templates)
-        happen = self._driver.add if isinstance(op, CreateAny) else self._driver.update
+        happen = self._driver.update if isinstance(op, UpdateAny) else self._driver.add
         self._let_happen(step, op, happen, maker)
 
     def _create_pods(self, step: WorkloadStep, op: CreatePods, namespace: str, number: int) -> None:
@@ -184,7 +181,7 @@ class WorkloadExecutor:
     def _let_happen(
         self,
         step: WorkloadStep,
-        op: CreateNodes | CreateNamespaces | CreateAny | UpdateAny | DeletePods,
+        op: CountedOp | DeletePods,
         happen: Callable[[Any], object],
         objects: Iterable[ClusterObject],
     ) -> None:
@@ -274,7 +271,7 @@ class WorkloadExecutor:
 
     # Numbers
 
-    def _number(self, step: WorkloadStep, op: _Counted) -> int:
+    def _number(self, step: WorkloadStep, op: CountedOp) -> int:
         return self._workload.number(op.count, op.count_param, step.place)
 
     def _duration(self, step: WorkloadStep, op: Sleep) -> float:

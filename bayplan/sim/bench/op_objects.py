@@ -17,7 +17,15 @@ from ...cluster.objects.object_index import ClusterObject
 from ...errors import InputError
 from .cases import TemplateSource, WorkloadStep
 from .expressions import Env
-from .ops import AllocatableStrategy, CreateAny, CreateNamespaces, CreateNodes, CreatePods, Op
+from .ops import (
+    AllocatableStrategy,
+    CreateAny,
+    CreateNamespaces,
+    CreateNodes,
+    CreatePods,
+    Op,
+    UpdateAny,
+)
 from .templates import Marked, Template, compile_templates
 from .workload import BenchWorkload
 
@@ -93,7 +101,7 @@ def make_maker(workload: BenchWorkload, step: WorkloadStep, op: Op, number: int)
             templates = pod_templates(step, op.namespace or f"namespace-{number}", number)
         case CreateNamespaces():
             templates = [namespace_templates(step.templates.get("namespace_template"), op.prefix)]
-        case CreateAny():
+        case CreateAny() if not isinstance(op, UpdateAny):
             templates = [any_templates(step.templates["template"], op.namespace, f"{number}-")]
         case _:
             raise InputError(f"{step.place}: expected an op that creates objects; got {op.opcode}")

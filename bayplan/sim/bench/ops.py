@@ -27,6 +27,13 @@ class Op(_File, frozen=True):
     """The template fields; each has a counterpart with `_path` for a template in a separate file."""
 
 
+class CountedOp(Op, frozen=True):
+    """A step that makes a number of objects, or one for a parameter of the size."""
+
+    count: Int32 = 0
+    count_param: str = ""
+
+
 class LabelStrategy(_File, frozen=True):
     """A label for every node, with values in turn."""
 
@@ -54,7 +61,7 @@ class AllocatableStrategy(_File, frozen=True):
     migrated_plugins: tuple[str, ...] = ()
 
 
-class CreateNodes(Op, frozen=True):
+class CreateNodes(CountedOp, frozen=True):
     """Add nodes. With `collect_metrics` (ours) the cost of each event is measured.
 
     The columns of a table (`table_path`, ours) are values in the template, a row for each object.
@@ -63,8 +70,6 @@ class CreateNodes(Op, frozen=True):
     opcode = "createNodes"
     template_fields = ("node_template",)
 
-    count: Int32 = 0
-    count_param: str = ""
     node_template: Any = None
     node_template_path: str = ""
     table_path: str = ""
@@ -75,20 +80,18 @@ class CreateNodes(Op, frozen=True):
     name: str = ""
 
 
-class CreateNamespaces(Op, frozen=True):
+class CreateNamespaces(CountedOp, frozen=True):
     """Add namespaces named `<prefix>-<number>`."""
 
     opcode = "createNamespaces"
     template_fields = ("namespace_template",)
 
     prefix: str = ""
-    count: Int32 = 0
-    count_param: str = ""
     namespace_template: Any = None
     namespace_template_path: str = ""
 
 
-class CreatePods(Op, frozen=True):
+class CreatePods(CountedOp, frozen=True):
     """Add pods, and schedule until all are placed or nothing changes.
 
     `collect_metrics` measures the scheduling; with `time_creation` (ours) the adding, too.
@@ -102,8 +105,6 @@ class CreatePods(Op, frozen=True):
         "persistent_volume_claim_template",
     )
 
-    count: Int32 = 0
-    count_param: str = ""
     namespace: str = ""
     pod_template: Any = None
     pod_template_path: str = ""
@@ -117,13 +118,11 @@ class CreatePods(Op, frozen=True):
     time_creation: bool = False
 
 
-class CreatePodSets(Op, frozen=True):
+class CreatePodSets(CountedOp, frozen=True):
     """Run one createPods in each of several namespaces named `<prefix>-<number>`."""
 
     opcode = "createPodSets"
 
-    count: Int32 = 0
-    count_param: str = ""
     namespace_prefix: str = ""
     create_pods_op: Any = None
 
@@ -178,7 +177,7 @@ class Sleep(Op, frozen=True):
     duration_param: str = ""
 
 
-class CreateAny(Op, frozen=True):
+class CreateAny(CountedOp, frozen=True):
     """Add objects of any kind."""
 
     opcode = "createAny"
@@ -188,20 +187,13 @@ class CreateAny(Op, frozen=True):
     template: Any = None
     template_path: str = ""
     count: Int32 = 1
-    count_param: str = ""
 
 
-class UpdateAny(Op, frozen=True):
+class UpdateAny(CreateAny, frozen=True):
     """Replace objects of the same names. With `collect_metrics` (ours) the cost of each is measured."""
 
     opcode = "updateAny"
-    template_fields = ("template",)
 
-    namespace: str = ""
-    template: Any = None
-    template_path: str = ""
-    count: Int32 = 1
-    count_param: str = ""
     update_per_second: Int32 = 0
     subresources: tuple[str, ...] = ()
     collect_metrics: bool = False

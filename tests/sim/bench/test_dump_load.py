@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from bayplan.sim import read_manifests
-from bayplan.sim.bench.dump_load import measure_load, write_dump
+from bayplan.sim.bench.runs import measure_load, write_dump
 
 
 def test_dump_is_a_list_as_kubectl_prints_it(tmp_path: Path) -> None:
