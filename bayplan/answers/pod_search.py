@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..api.custom_workloads import CustomWorkload
 from ..api.meta import KubeObject, OwnerReference, controller_of
@@ -83,15 +83,24 @@ def find_group(
     if len(found) == 1:
         return found[0]
     if found:
-        spaces = ", ".join(sorted(space for space, _ in found))
-        raise InputError(
-            f'PodGroup "{parts[-1]}": expected one of that name; got one in each of {spaces}'
-        )
-    close = difflib.get_close_matches(parts[-1], [name for _, name in known], n=NEAR, cutoff=0.5)
-    hint = f", such as {', '.join(dict.fromkeys(close))}" if close else ""
+        raise _several(f'PodGroup "{parts[-1]}"', "one", (space for space, _ in found))
+    hint = _such_as(_similar(parts[-1], dict.fromkeys(name for _, name in known)))
     raise InputError(
         f'PodGroup "{parts[-1]}": expected one of the cluster{hint}; got no such group'
     )
+
+
+def _several(what: str, expected: str, namespaces: Iterable[str]) -> InputError:
+    spaces = ", ".join(sorted(namespaces))
+    return InputError(f"{what}: expected {expected} of that name; got one in each of {spaces}")
+
+
+def _similar(name: str, known: Iterable[str]) -> list[str]:
+    return difflib.get_close_matches(name, list(known), n=NEAR, cutoff=0.5)
+
+
+def _such_as(names: Sequence[str]) -> str:
+    return f", such as {', '.join(names)}" if names else ""
 
 
 def _one_namespace(target: str, option: str | None, given: str) -> str:
@@ -106,10 +115,7 @@ def _named(pods: Sequence[Pod], name: str, namespace: str | None) -> Pod:
         return found[0]
     key = name if namespace is None else f"{namespace}/{name}"
     if found:
-        spaces = ", ".join(sorted(pod.namespace for pod in found))
-        raise InputError(
-            f'pod "{name}": expected one pod of that name; got one in each of {spaces}'
-        )
+        raise _several(f'pod "{name}"', "one pod", (pod.namespace for pod in found))
     raise InputError(
         f'pod "{key}": expected a pod of the cluster{_near(name, pods)}; got no such pod'
     )
@@ -118,10 +124,8 @@ def _named(pods: Sequence[Pod], name: str, namespace: str | None) -> Pod:
 def _near(name: str, pods: Sequence[Pod]) -> str:
     """Similar names."""
     keys = {pod.name: pod.key for pod in pods}
-    close = difflib.get_close_matches(name, keys, n=NEAR, cutoff=0.5)
-    if not close:
-        close = [known for known in keys if name in known or known in name][:NEAR]
-    return f", such as {', '.join(keys[known] for known in close)}" if close else ""
+    close = _similar(name, keys) or [one for one in keys if name in one or one in name][:NEAR]
+    return _such_as([keys[known] for known in close])
 
 
 def _custom_kind(view: TrialCluster, word: str, customs: Sequence[CustomWorkload]) -> str | None:
@@ -154,15 +158,12 @@ def _of_workload(
     owners = [obj for obj in there if obj.name == name and namespace in (None, obj.namespace)]
     spaces = {obj.namespace for obj in owners}
     if len(spaces) > 1:
-        known = ", ".join(sorted(spaces))
-        raise InputError(f'{kind} "{name}": expected one of that name; got one in each of {known}')
+        raise _several(f'{kind} "{name}"', "one", spaces)
     above = {(one.manifest_kind, one.namespace, one.name): one for one in customs}
     found = [pod for pod in view.pods() if _belongs(view, pod, (kind, name), namespace, above)]
     if not found:
         problem = "one that has pods" if owners else "one of the cluster"
-        names = sorted({obj.name for obj in there})
-        close = difflib.get_close_matches(name, names, n=NEAR, cutoff=0.5)
-        hint = f", such as {', '.join(close)}" if close and not owners else ""
+        hint = "" if owners else _such_as(_similar(name, sorted({obj.name for obj in there})))
         why = _refused(view, kind, name, namespace)
         if owners and kind == "DaemonSet" and not why:
             why = ": no node is eligible for them by selector, affinity and taints"

@@ -21,7 +21,7 @@ from ..errors import InputError
 from ..manifests.timeline import InputObject
 from ..sim.settings import Settings
 from .stage import Stage
-from .what_if import AddNodes, ClusterChange, Drain, PodChange, WhatIfState, Where, ask_what_if
+from .what_if import AddNodes, ClusterChange, Drain, PodChange, Where, ask_what_if
 
 MOST_NODES = 1000
 """An object that a question may add."""
@@ -99,7 +99,7 @@ def try_configuration(
     for name, was in before.items():
         now = after.get(name)
         if now is not None and now.node_name != was.node_name:
-            changes.append(PodChange(was.namespace, was.name, _where(was), _where(now)))
+            changes.append(PodChange(was.namespace, was.name, Where.of(was), Where.of(now)))
     elsewhere = sum(bool(change.was.node and change.now.node) for change in changes)
     pending = [sum(not pod.node_name for pod in pods.values()) for pods in (before, after)]
     return {
@@ -123,10 +123,6 @@ def _placed(objects: Sequence[InputObject], settings: Settings) -> dict[tuple[st
     stage = Stage(objects, settings)
     stage.begin()
     return {key: pod for key, pod in stage.places().pods.items() if is_there(pod)}
-
-
-def _where(pod: Pod) -> Where:
-    return Where(WhatIfState.RUNNING if pod.node_name else WhatIfState.PENDING, pod.node_name)
 
 
 def _check_extenders(config: SchedulerConfiguration | None) -> None:

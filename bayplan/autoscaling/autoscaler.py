@@ -87,10 +87,13 @@ class Autoscaler:
     def begin(self, until_s: float | None) -> None:
         """Take over the cluster as it is."""
         self._cluster.watch(self.shadow)
-        everything = (obj for kind in self._cluster.kinds() for obj in self._cluster.list(kind))
         is_karpenter = self._options.is_karpenter
         self.choices = LaunchOptions(
-            self._pools, everything, self._settings, self.shadow, respects_wishes=is_karpenter
+            self._pools,
+            self._cluster.objects(),
+            self._settings,
+            self.shadow,
+            respects_wishes=is_karpenter,
         )
         self._remarks.update(dict.fromkeys(self.choices.remarks))
         if is_karpenter:

@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack
 
 from ..answers import explain as explain_pod
 from ..answers import find_pods
@@ -49,9 +49,6 @@ from ..sim.settings import OnProgress, Settings
 from ..sweeps import Sweep, SweepResults, read_sweep
 from ..sweeps.document import parse_sweep
 from .cluster import Cluster, PluginLike, PoolSource, expect, expect_number, pools_of, several
-
-if TYPE_CHECKING:
-    from .cluster import PoolSource
 
 ConfigSource: TypeAlias = SchedulerConfiguration | Mapping[str, Any] | str | Path | None
 """A configuration, plain data of one, or a file; None means kube-scheduler's defaults."""

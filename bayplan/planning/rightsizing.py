@@ -217,8 +217,7 @@ def settled(objects: Sequence[InputObject], settings: Settings) -> list[InputObj
     present = [obj for obj in objects if not isinstance(obj, Timeline)]
     simulation = settings.simulation(present, pods_end=False)
     simulation.proceed()
-    cluster = simulation.cluster
-    return [*timelines, *(obj for kind in cluster.kinds() for obj in cluster.list(kind))]
+    return [*timelines, *simulation.cluster.objects()]
 
 
 def close_staying(given: PlanInput) -> None:

@@ -111,10 +111,8 @@ class EvidenceFolder:
 
 def _state_of(decision: JudgedDecision, view: TrialCluster) -> Iterator[Any]:
     """All objects of the state, with the pod as it was before the decision."""
-    for kind in view.cluster.kinds():
-        for obj in view.cluster.list(kind):
-            if isinstance(obj, Pod) and obj.uid == decision.pod.uid:
-                continue
+    for obj in view.cluster.objects():
+        if not isinstance(obj, Pod) or obj.uid != decision.pod.uid:
             yield obj
     yield decision.pod.replace(node_name="", status=EMPTY_STATUS)
 

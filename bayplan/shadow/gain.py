@@ -105,8 +105,9 @@ def _from_account(account: DecisionAccount) -> Gain:
 
 
 def _add_empty_nodes(gain: Gain, view: TrialCluster, settings: Settings) -> None:
-    objects = [obj for kind in view.cluster.kinds() for obj in view.cluster.list(kind)]
-    plan = plan_rebalance(objects, Objective.PACK, settings, max_moves=MOST_MOVES, as_is=True)
+    plan = plan_rebalance(
+        view.cluster.objects(), Objective.PACK, settings, max_moves=MOST_MOVES, as_is=True
+    )
     gain.nodes_in_use, gain.nodes_after = int(plan.before), int(plan.after)
     gain.moves = len(plan.moves)
     gain.how["nodesAfter"] = (

@@ -46,9 +46,13 @@ def _entries(names: str) -> list[_Entry]:
     for text in names.split():
         entry = text.rstrip("?~")
         name, _, attribute = entry.partition("=")
-        written = _CAPITAL.sub(lambda found: f"_{found[0].lower()}", name)
-        entries.append(_Entry(name, attribute or written, text[len(entry) :]))
+        entries.append(_Entry(name, attribute or attribute_of(name), text[len(entry) :]))
     return entries
+
+
+def attribute_of(name: str) -> str:
+    """`at_once` for `atOnce`."""
+    return _CAPITAL.sub(lambda found: f"_{found[0].lower()}", name)
 
 
 def _plain(value: Any, mark: str = "") -> Any:

@@ -275,10 +275,6 @@ class ObjectLister(ObjectIndex):
         """Add or replace an object."""
         self.put_in(obj)
 
-    def objects(self) -> list[Any]:
-        """All objects."""
-        return [obj for kind in self.kinds() for obj in self.list(kind)]
-
     def remove(self, obj: Any) -> None:
         """Remove an object."""
         if self.get(obj.kind, obj.namespace, obj.name) is not None:

@@ -23,7 +23,7 @@ def data_of(*objects: Any, **options: Any) -> dict[str, Any]:
 
     def view() -> TrialCluster:
         cluster = simulation.cluster
-        every = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
+        every = list(cluster.objects())
         return TrialCluster(every, clock=simulation.clock)
 
     told = report_data(history, ["a.yaml"], report.preempted, view)

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
+from ...api.pod import Pod
 from ...cluster.memory.refusals import AdmissionRefusal
 from ...sim.html_summary import make_frame
 from ...sim.plain_part import PlainPart
@@ -36,6 +37,11 @@ class Where(PlainPart):
 
     state: WhatIfState
     node: str = ""
+
+    @staticmethod
+    def of(pod: Pod) -> Where:
+        """The state of a pod that is there."""
+        return Where(WhatIfState.RUNNING, pod.node_name) if pod.node_name else PENDING
 
     def __str__(self) -> str:
         return self.node or ("-" if self.state is WhatIfState.ABSENT else self.state.value)

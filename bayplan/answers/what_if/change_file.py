@@ -6,7 +6,6 @@ arguments; they are made in order. docs/what-if.md describes them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -25,6 +24,7 @@ from ...manifests.document_fields import (
 from ...manifests.field_check import unknown_in_part
 from ...manifests.sources import read_documents, shown_name
 from ...manifests.timeline import added_objects, read_change
+from ...sim.plain_part import attribute_of
 from .change import ClusterChange
 from .node_changes import AddTaint, Cordon, RemoveTaint, Uncordon
 from .node_copies import AddNodes
@@ -138,7 +138,6 @@ UPGRADE: Fields = {**DRAIN, "surge": _number, "maxUnavailable": _number}
 TAINTS: Fields = {"node": text_of, "taints": _texts}
 ATTRIBUTES = {"startTime": "start_s", "nodeStartTime": "node_start_s", "resources": "amounts"}
 """Attributes of changes that are not named as in a file."""
-_CAPITAL = re.compile("[A-Z]")
 
 
 def _reader(
@@ -157,10 +156,7 @@ def _reader(
         given = {name: v for name, v in given.items() if v is not None}
         needed = set(required) if "selector" not in given else ()
         names = [name for name in fields if name in given or name in needed]
-        attributes = [
-            ATTRIBUTES.get(name) or _CAPITAL.sub(lambda found: f"_{found[0].lower()}", name)
-            for name in names
-        ]
+        attributes = [ATTRIBUTES.get(name) or attribute_of(name) for name in names]
         values = [fields[name](given.get(name), f"{path}.{name}") for name in names]
         yield make(**dict(zip(attributes, values, strict=True)))
 

@@ -19,13 +19,11 @@ from ..stage import PlaceOf, PodPlaces, Stage
 from .answer import (
     ABSENT,
     LOST,
-    PENDING,
     GroupChange,
     GroupPlaces,
     PodChange,
     PreemptedPod,
     WhatIfAnswer,
-    WhatIfState,
     Where,
 )
 from .change import ClusterChange
@@ -153,13 +151,13 @@ def _pod_changes(
         now = same_name or successors.take(was)
         if now is None:
             where = LOST if was.key in lost else ABSENT
-            changes.append(_change(was, _where(was), where, reasons.get(was.key, "deleted")))
+            changes.append(_change(was, Where.of(was), where, reasons.get(was.key, "deleted")))
         elif now.uid != was.uid or now.node_name != was.node_name:
             why = _why(reasons.get(was.key, ""), was, now, after)
             successor = now.name if now.name != was.name else ""
-            changes.append(_change(was, _where(was), _where(now), why, successor))
+            changes.append(_change(was, Where.of(was), Where.of(now), why, successor))
     for now in successors.rest():
-        changes.append(_change(now, ABSENT, _where(now), _why("new", None, now, after)))
+        changes.append(_change(now, ABSENT, Where.of(now), _why("new", None, now, after)))
     return changes
 
 
@@ -186,10 +184,6 @@ class _Successors:
 def _owner_key(pod: Pod) -> OwnerKey:
     owner = pod.controller
     return ("", "", "") if owner is None else (owner.kind, pod.namespace, owner.name)
-
-
-def _where(pod: Pod) -> Where:
-    return Where(WhatIfState.RUNNING, pod.node_name) if pod.node_name else PENDING
 
 
 def _why(reason: str, was: Pod | None, now: Pod, after: PodPlaces) -> str:

@@ -332,15 +332,12 @@ def page_source(
     from ...trials import TrialCluster
     from ...web.live import AnswerBody, PageSource
 
-    def objects() -> list[Any]:
-        return [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
-
     def begin_question() -> AnswerBody:
-        present = objects()
+        present = cluster.objects()
         return lambda body: answer_question(present, settings, body)
 
     def view() -> TrialCluster:
-        return TrialCluster(objects(), settings, clock)
+        return TrialCluster(cluster.objects(), settings, clock)
 
     return PageSource(
         cluster, clock, scheduler, make_view=view, begin_question=begin_question, **more

@@ -52,8 +52,7 @@ class RunPage:
 
         def view() -> TrialCluster:
             cluster = simulation.cluster
-            objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
-            return TrialCluster(objects, settings, simulation.clock)
+            return TrialCluster(cluster.objects(), settings, simulation.clock)
 
         [(_, history)] = self._runs
         for result in report.pods:

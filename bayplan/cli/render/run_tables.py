@@ -15,6 +15,7 @@ from ...api.text.durations import format_duration
 from ...api.workloads import workload_key
 from ...sim import GroupOutcome, NodeUse, PodResult, SimulationReport
 from ...sim.autoscaling_record import HOUR_S, NODES, ScalingReport, waiting_times
+from ...sim.totals import MAIN_RESOURCES
 from .cluster_totals import PICTURE_WIDTH, render_totals, render_use, sparkline
 from .consoles import conclude, say
 from .node_names import NodeNames
@@ -41,7 +42,6 @@ WIDE = 110
 MAX_PODS = 40
 MAX_NODES = 20
 MAX_GROUPS = 20
-MAIN_RESOURCES = ("cpu", "memory")
 UNNAMED_RESOURCES = (*MAIN_RESOURCES, "ephemeral-storage", "pods")
 
 

@@ -160,6 +160,10 @@ class ObjectIndex:
         """The kinds of current and deleted objects."""
         return tuple(self._objects)
 
+    def objects(self) -> tuple[Any, ...]:
+        """All objects, kind after kind."""
+        return tuple(obj for kind in self.kinds() for obj in self.list(kind))
+
     def was_deleted(self, kind: str, namespace: str, name: str) -> bool:
         """Whether an object of that name existed and was deleted."""
         return (kind, namespace, name) in self._deaths
