@@ -13,8 +13,8 @@ from ...shadow.live_shadow import LiveShadow
 from ...shadow.report import POLICY, differences_page, report_tree
 from ...web.access import status_response
 from ...web.route_server import WebServer, is_loopback
+from ...web.scheduler_routes import METRICS
 
-METRICS = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
 WITHOUT_NAMES = frozenset({"/metrics", "/healthz", "/readyz"})
 """Paths whose content names no pod and no node."""
 
@@ -56,7 +56,7 @@ COUNTERS: dict[str, tuple[str, Callable[[DecisionAccount], Values]]] = {
 
 
 def account_of(live: LiveShadow) -> DecisionAccount:
-    """What was judged until now."""
+    """The decisions that were judged until now."""
     return live.run.account if live.run is not None else DecisionAccount()
 
 

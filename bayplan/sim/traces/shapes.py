@@ -44,7 +44,7 @@ class NodeShape:
         )
 
 
-def parse_shape(text: str, option: str = "--node", pods_per_node: int | None = None) -> NodeShape:
+def parse_shape(text: str, pods_per_node: int | None = None) -> NodeShape:
     """Parse a text such as `count=20,cpu=64,memory=256Gi,label:zone=a`; raises InputError for another form.
 
     Nodes of a shape without `pods` take `pods_per_node`, or as many as nodes of traces do.
@@ -61,9 +61,9 @@ def parse_shape(text: str, option: str = "--node", pods_per_node: int | None = N
         elif is_qualified_name(name) and name != "count" and is_amount(value):
             resources[name] = value
         else:
-            raise InputError(f'{option}: {EXPECTED}; got "{part}"')
+            raise InputError(f'--node: {EXPECTED}; got "{part}"')
     if not resources:
-        raise InputError(f'{option}: {EXPECTED}; got "{text}"')
+        raise InputError(f'--node: {EXPECTED}; got "{text}"')
     return NodeShape({"pods": str(pods_per_node or MAX_PODS), **resources}, labels, number)
 
 

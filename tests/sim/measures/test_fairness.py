@@ -6,7 +6,7 @@ import pytest
 
 from bayplan import Cluster, simulate
 from bayplan.sim import Simulation
-from bayplan.sim.measures.fairness import jain_index
+from bayplan.sim.measures.run_measures import jain_index
 from bayplan.testing.builders import make_node, make_pod
 from tests.rig.trees import node_tree
 
