@@ -6,6 +6,7 @@ report file holds all of it, the live page requests the changes since its last r
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any
 
@@ -271,6 +272,21 @@ class History:
             "events": {"first": first, **events},
             "time": round(self.time_s, 6),
         }
+
+
+def groups_tree(groups: Iterable[Any], history: History) -> list[Tree]:
+    """The groups, which have the fields of a PageGroup, as the page reads them."""
+    return [
+        {
+            "namespace": group.namespace,
+            "name": group.name,
+            "started": group.has_started,
+            "place": group.place,
+            "cause": group.cause,
+            "pods": [n for uid in group.uids if (n := history.number_of(uid)) != NONE],
+        }
+        for group in groups
+    ]
 
 
 def _waits(pod: Pod) -> tuple[HistoryState, str]:

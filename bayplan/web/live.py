@@ -11,7 +11,7 @@ import asyncio
 import hmac
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from secrets import token_urlsafe
 from typing import Any, Protocol, TypeVar
 
@@ -19,15 +19,16 @@ import msgspec
 from aiohttp import web
 
 from ..api.pod import Pod
+from ..api.pod_groups import PodGroup
 from ..clock import Clock
+from ..cluster.objects.object_index import WatchHandler
 from ..errors import BayplanError
 from ..scheduler import Inquiry, Scheduler
 from .access import foreign_reason
 from .accounts import MakeView, account_of_inquiry, remedies_of
 from .assembly import assemble, policy_of
 from .delegated import ExpiringCache
-from .group_rows import PageCluster, groups_tree, live_groups
-from .history import FORMAT, History
+from .history import FORMAT, History, groups_tree
 from .route_server import WebServer
 from .value_numbers import Tree
 
@@ -63,6 +64,19 @@ AnswerBody = Callable[[bytes], Tree]
 """The answer to the body of a request; raises BayplanError when it is wrong."""
 Allows = Callable[[web.Request], Awaitable[bool]]
 """Whether the request may read cluster data."""
+
+
+class PageCluster(Protocol):
+    """The page's view of a cluster."""
+
+    def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
+        """All objects of `kind`, in `namespace` when given."""
+
+    def get(self, kind: str, namespace: str, name: str) -> Any | None:
+        """One object, or None."""
+
+    def watch(self, handler: WatchHandler, replay: bool = True) -> None:
+        """Notify `handler` of every change; with `replay`, first of all existing objects."""
 
 
 class RunsWork(Protocol):
@@ -363,3 +377,55 @@ class PageServer(WebServer):
     def url(self) -> str:
         """The address to open, once started."""
         return f"{super().url}/#token={self._token}"
+
+
+# Pod groups
+
+
+class PageGroup(msgspec.Struct, frozen=True):
+    """A pod group: where its members are, and why some wait."""
+
+    namespace: str
+    name: str
+    has_started: bool
+    place: str
+    cause: str
+    uids: Sequence[str]
+    """Of its members."""
+
+
+def live_groups(cluster: PageCluster) -> Iterator[PageGroup]:
+    """The groups of a cluster as they are now; the cause is the scheduler's text in the condition of a group."""
+    groups = [group for group in cluster.list("PodGroup") if isinstance(group, PodGroup)]
+    if not groups:
+        return
+    members: dict[tuple[str, str], list[Pod]] = {}
+    for pod in cluster.list("Pod"):
+        reference = pod.spec.scheduling_group
+        if reference is not None and not pod.is_finished:
+            members.setdefault((pod.namespace, reference.pod_group_name), []).append(pod)
+    for group in groups:
+        pods = members.get((group.namespace, group.name), [])
+        condition = group.scheduled
+        has_started = condition is not None and condition.status == "True"
+        yield PageGroup(
+            group.namespace,
+            group.name,
+            has_started,
+            _place(cluster, group, pods),
+            "" if condition is None or has_started else condition.message,
+            [pod.uid for pod in pods],
+        )
+
+
+def _place(cluster: PageCluster, group: PodGroup, pods: Sequence[Pod]) -> str:
+    """The domains of the group's topology constraint that its members are in; without one, the number of nodes."""
+    names = sorted({pod.node_name for pod in pods if pod.node_name})
+    if not names:
+        return ""
+    if not group.topology_keys:
+        return names[0] if len(names) == 1 else f"{len(names)} nodes"
+    key = group.topology_keys[0]
+    nodes = [cluster.get("Node", "", name) for name in names]
+    domains = sorted({node.labels.get(key, "") for node in nodes if node is not None})
+    return f"{key} {', '.join(domains)}"

@@ -13,8 +13,7 @@ from ..errors import BayplanError
 from ..scheduler import Inquiry
 from .accounts import MakeView, account_of_attempt, account_of_inquiry, remedies_of
 from .assembly import assemble
-from .group_rows import groups_tree
-from .history import FORMAT, History, HistoryState
+from .history import FORMAT, History, HistoryState, groups_tree
 from .value_numbers import Tree, in_columns
 
 if TYPE_CHECKING:
