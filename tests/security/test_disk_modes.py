@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.apiserver.server import ApiServer, make_credentials
-from bayplan.cli.commands.cluster_entries import ClusterEntry, claim, folder_of, write_entry
+from bayplan.cli.commands.clusters import ClusterEntry, claim, folder_of, write_entry
 from bayplan.cli.commands.detached_server import DetachedServer
 from bayplan.cli.commands.up import write_kubeconfig
 from bayplan.cluster.private_files import make_private_folder, open_private, write_private

@@ -41,7 +41,7 @@ from ..options.scheduler_options import (
 )
 from ..options.usage_options import page_use
 from ..render.consoles import stderr_console
-from .cluster_entries import (
+from .clusters import (
     DEFAULT_NAME,
     LOG,
     ClusterEntry,

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from bayplan.cli.commands import up
-from bayplan.cli.commands.cluster_entries import (
+from bayplan.cli.commands.clusters import (
     ClusterEntry,
     claim,
     find_entry,
