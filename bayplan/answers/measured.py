@@ -25,19 +25,15 @@ Demand: TypeAlias = tuple[int, Mapping[str, int], Units | None]
 
 
 @dataclass(frozen=True, slots=True)
-class UseTotal:
+class UseTotal(PlainPart):
     """One resource on all nodes: cpu in milli, memory in bytes."""
+
+    PLAIN = "resource allocatable# requested# used#"
 
     resource: str
     allocatable: int
     requested: int
     used: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        amounts = {"allocatable": self.allocatable, "requested": self.requested, "used": self.used}
-        shown = {name: format_quantity(value, self.resource) for name, value in amounts.items()}
-        return {"resource": self.resource, **shown}
 
 
 @dataclass(slots=True)

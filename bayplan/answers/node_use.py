@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..api.text.quantity import format_quantity
+from ..sim.plain_part import PlainPart
 from ..sim.totals import MAIN_RESOURCES, PODS, ClusterTotals, ResourceTotal, keeps_away
 from ..table import ALL, Bools, Ints, NodeTable
 
@@ -16,9 +15,11 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceRoom:
+class ResourceRoom(PlainPart):
     """Capacity and usage of one resource in the scheduler's units: cpu in milli, others in whole
     units."""
+
+    PLAIN = "resource allocatable# before# after# free# utilisation~"
 
     resource: str
     allocatable: int
@@ -34,17 +35,6 @@ class ResourceRoom:
     def utilisation(self) -> float:
         """Used share; 0 without capacity."""
         return self.after / self.allocatable if self.allocatable else 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "resource": self.resource,
-            "allocatable": format_quantity(self.allocatable, self.resource),
-            "before": format_quantity(self.before, self.resource),
-            "after": format_quantity(self.after, self.resource),
-            "free": format_quantity(self.free, self.resource),
-            "utilisation": round(self.utilisation, 6),
-        }
 
 
 def offered(table: NodeTable, resource: str) -> Ints:

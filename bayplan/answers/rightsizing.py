@@ -32,8 +32,10 @@ Place: TypeAlias = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class RequestProposal:
+class RequestProposal(PlainPart):
     """A container of a workload, whose request of a resource should be another one."""
+
+    PLAIN = "workload container resource pods requested# used# proposed# frees#"
 
     workload: str
     """`deployment/shop/web`."""
@@ -50,20 +52,6 @@ class RequestProposal:
     def frees(self) -> int:
         """Of all pods together; negative where the use is above the request."""
         return (self.requested - self.proposed) * self.pods
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        amounts = {"requested": self.requested, "used": self.used, "proposed": self.proposed}
-        shown = {name: format_quantity(value, self.resource) for name, value in amounts.items()}
-        sign = "-" if self.frees < 0 else ""
-        return {
-            "workload": self.workload,
-            "container": self.container,
-            "resource": self.resource,
-            "pods": self.pods,
-            **shown,
-            "frees": sign + format_quantity(abs(self.frees), self.resource),
-        }
 
 
 @dataclass(slots=True, repr=False)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from msgspec import Struct, to_builtins
 
+from ..api.text.quantity import format_quantity
 from .totals import TotalsChange
 
 _CAPITAL = re.compile("[A-Z]")
@@ -18,7 +19,7 @@ class PlainPart:
     """A result, or a part of one: as plain data the attributes that `PLAIN` names, in its order.
 
     The names are those of JSON, `atOnce` for `at_once`, or `name=attribute`. With a ? an empty value is null, with a ~
-    numbers are rounded to the millionth.
+    numbers are rounded to the millionth, with a # they are quantities of the `resource` that the part is about.
     """
 
     __slots__ = ()
@@ -26,8 +27,9 @@ class PlainPart:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as docs/output.md describes it."""
+        resource = getattr(self, "resource", "")
         return {
-            entry.name: _plain(getattr(self, entry.attribute), entry.mark)
+            entry.name: _plain(getattr(self, entry.attribute), entry.mark, resource)
             for entry in _entries(self.PLAIN)
         }
 
@@ -44,7 +46,7 @@ class _Entry(NamedTuple):
 def _entries(names: str) -> list[_Entry]:
     entries = []
     for text in names.split():
-        entry = text.rstrip("?~")
+        entry = text.rstrip("?~#")
         name, _, attribute = entry.partition("=")
         entries.append(_Entry(name, attribute or attribute_of(name), text[len(entry) :]))
     return entries
@@ -55,7 +57,9 @@ def attribute_of(name: str) -> str:
     return _CAPITAL.sub(lambda found: f"_{found[0].lower()}", name)
 
 
-def _plain(value: Any, mark: str = "") -> Any:
+def _plain(value: Any, mark: str = "", resource: str = "") -> Any:
+    if mark == "#":
+        return "-" * (value < 0) + format_quantity(abs(value), resource)
     if mark == "?" and not value:
         return None
     if mark == "~" and isinstance(value, float):
