@@ -35,6 +35,8 @@ SCALED_KINDS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSe
 MAX_POINTS = 100_000
 """Of a series that repeats."""
 AUTOSCALER = HorizontalPodAutoscaler.kind
+DEFAULT_MIN = 1
+"""Kubernetes' default of minReplicas."""
 
 
 class TimelineTarget(msgspec.Struct, frozen=True):
@@ -274,13 +276,6 @@ def parse_ref(text: Any, path: str) -> TimelineTarget:
     return TimelineTarget(kind.name, space, parts[-1])
 
 
-KINDS[KIND] = Kind(KIND, API_VERSION, TimelineWire, build_timeline, is_namespaced=False)
-
-
-DEFAULT_MIN = 1
-"""Kubernetes' default of minReplicas."""
-
-
 class DrivenAutoscalers:
     """The autoscalers of an input; `apply` puts their workloads into timelines."""
 
@@ -344,3 +339,6 @@ def read_autoscaler(autoscaler: HorizontalPodAutoscaler, label: str) -> tuple[st
 
 def _fail(label: str, path: str, expected: str, value: Any) -> NoReturn:
     raise InputError(f"{label}: spec.{path}: expected {expected}; got {found(value)}")
+
+
+KINDS[KIND] = Kind(KIND, API_VERSION, TimelineWire, build_timeline, is_namespaced=False)

@@ -30,13 +30,14 @@ from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form
 if TYPE_CHECKING:
     from rich.console import Console
 
-
 DEFAULT_NAME = "bayplan"
 MAX_NAME = 63
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _ENTRY = "cluster.json"
 _EXPECTED = "a folder to write, which XDG_STATE_HOME can set"
 LOG = "log"
+PATIENCE_S = 30.0
+PAUSE_S = 0.05
 
 
 class StateFolderError(InputError):
@@ -199,10 +200,6 @@ def clusters(output: AnswerForm = ANSWER_FORM) -> None:
         del item["process_started"]
     names = [entry.name for entry in found]
     print_in_form(output, lambda: {"items": items}, render, lambda: names, "ClusterList")
-
-
-PATIENCE_S = 30.0
-PAUSE_S = 0.05
 
 
 def complete_cluster(incomplete: str) -> list[str]:

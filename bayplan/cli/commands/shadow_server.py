@@ -17,12 +17,8 @@ from ...web.scheduler_routes import METRICS
 
 WITHOUT_NAMES = frozenset({"/metrics", "/healthz", "/readyz"})
 """Paths whose content names no pod and no node."""
-
-
 Values = Mapping[tuple[str, ...], float]
 PREFIX = "bayplan_shadow_"
-
-
 COUNTERS: dict[str, tuple[str, Callable[[DecisionAccount], Values]]] = {
     "decisions_total{scheduler,verdict}": (
         "Decisions of other schedulers, by verdict.",

@@ -15,6 +15,8 @@ from ...api.own_documents import API_VERSION
 from ...errors import InputError, os_errors_named
 
 KIND = "BenchReport"
+LEAST_MIB = 1.0
+"""Minimum difference in memory per ten thousand pods; less is noise."""
 
 
 class _Run(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="measured"):
@@ -241,9 +243,6 @@ def read_report(path: Path) -> list[Run]:
 
 
 SizedRun = TypeVar("SizedRun", PodRun, CommandRun)
-
-LEAST_MIB = 1.0
-"""Minimum difference in memory per ten thousand pods; less is noise."""
 
 
 @dataclass(frozen=True, slots=True)
