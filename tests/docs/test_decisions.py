@@ -39,7 +39,9 @@ def test_a_decision_has_its_four_parts(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / "ARCHITECTURE.md", ROOT / "docs" / "engine.md", *PAGES], ids=lambda p: p.stem
+    "page",
+    [*(ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "docs/engine.md")), *PAGES],
+    ids=lambda p: p.stem,
 )
 def test_files_that_a_page_names_exist(page: Path) -> None:
     assert [path for path in sorted(files_named(page.read_text())) if not exists(path)] == []
