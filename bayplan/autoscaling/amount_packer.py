@@ -94,7 +94,7 @@ class _NewNodes:
         self._options = np.empty(most, dtype=np.int64)
         self._full: set[int] = set()
         self._last = 0
-        """The node that a pod fitted on last, of those that were there before it."""
+        """The existing node on which a pod fitted last."""
         self.launches: list[tuple[LaunchOption, list[Pod]]] = []
 
     def add(self, number: int, pods: list[Pod]) -> None:
@@ -146,7 +146,9 @@ class _NewNodes:
         return end
 
     def _grow(self, number: int) -> bool:
-        """Add a node in the zone with the fewest ones that can run the class; False: no zone, or no more nodes."""
+        """Add a node that can run the class, in the zone with the fewest such nodes; False if there is none, or the
+        limit is reached.
+        """
         packing, pool, size = self._packing, self._members[0].pool, len(self.launches)
         able = [one for one in self._members if packing.accepts[number, one.number]]
         able.sort(key=lambda one: (self._use.zones[pool.name, one.zone], one.zone))

@@ -72,11 +72,11 @@ class Autoscaler:
         self._round_s = -math.inf
         """Time when nodes were planned last."""
         self._is_stale = False
-        """Whether the cluster changed since then, so that another round may find something else."""
+        """Whether the cluster changed since the last round, so that another one may give another result."""
         self._served_s: dict[str, float] = {}
-        """By uid of a waiting pod: when it was refused first, or should have had its planned node."""
+        """By uid of a waiting pod: the time of its first refusal, or the time when its planned node was due."""
         self._refused_s: dict[str, float] = {}
-        """By uid of a waiting pod: when it was refused first."""
+        """By uid of a waiting pod: the time of its first refusal."""
         self._alarm = Alarm(simulation, self._woken)
         self._unplaceable: dict[str, UnplaceablePods] = {}
         self._refused: set[str] = set()
@@ -85,7 +85,7 @@ class Autoscaler:
     # The run
 
     def begin(self, until_s: float | None) -> None:
-        """Take over the cluster as it is."""
+        """Read the present state of the cluster."""
         self._cluster.watch(self.shadow)
         is_karpenter = self._options.is_karpenter
         self.choices = LaunchOptions(
@@ -229,7 +229,7 @@ class Autoscaler:
         self._refused_s.pop(pod.uid, None)
 
     def _refused_now(self, pod: Pod) -> None:
-        """Begin a batch, or make it longer."""
+        """Begin a batch of pods, or extend the current one."""
         self._last_s = self._clock.monotonic()
         if self._first_s is None or not self._pending:
             self._first_s = self._last_s
@@ -287,7 +287,7 @@ class Autoscaler:
         return found
 
     def _is_heeded(self, pod: Pod) -> bool:
-        """Whether the autoscaler launches nodes for pods of this priority, that wait for so long."""
+        """Whether the autoscaler launches nodes for the pod, by its priority and by the time that it has waited."""
         if self._options.is_karpenter:
             return True
         flags = self._options.flags

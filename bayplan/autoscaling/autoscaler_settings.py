@@ -38,9 +38,9 @@ class AutoscalerOptions:
     expander: str | None = None
     """Expander of Cluster Autoscaler, in place of the one in `flags`; one, or several with commas."""
     batch_idle_s: float = 1.0
-    """Karpenter plans when no further pod came for so long ..."""
+    """Karpenter plans when no further pod came for this time ..."""
     batch_max_s: float = 10.0
-    """... and at the latest so long after the first one."""
+    """... and at the latest this time after the first pod."""
     scan_interval_s: float | None = None
     """Interval in which Cluster Autoscaler reads the cluster, and Karpenter searches for nodes to remove; in place of
     the flag.
@@ -48,7 +48,7 @@ class AutoscalerOptions:
     flags: ClusterAutoscalerFlags = DEFAULT_FLAGS
     """The flags of Cluster Autoscaler; the two above are among them afterwards."""
     priorities: PriorityRules | None = None
-    """For the expander `priority`; None means the weights of pools."""
+    """For the expander `priority`; None if the weights of pools decide."""
     seed: int = 0
     """Seed of the draws: groups by the expander random, and interruptions."""
 

@@ -37,7 +37,7 @@ class ClusterAutoscalerFlags:
     balance_similar_node_groups: bool = False
     max_nodes_per_scaleup: int = 1000
     max_nodes_total: int = 0
-    """0: any number."""
+    """0 for any number."""
     expendable_pods_priority_cutoff: int = -10
     new_pod_scale_up_delay: Seconds = 0.0
     scan_interval: Seconds = 10.0

@@ -109,7 +109,7 @@ class Consolidation:
     def _within_budgets(
         self, nodes: Iterable[PoolNode], now: datetime, leaving: set[str], reason: str
     ) -> Iterator[PoolNode]:
-        """The first of the nodes that nothing keeps, as many of each pool as may go."""
+        """The first removable nodes, up to the disruption budget of each pool."""
         left: dict[str, int] = {}
         for node in nodes:
             name = node.pool.name

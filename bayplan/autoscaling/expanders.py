@@ -23,7 +23,7 @@ CORE_PRICE, GIB_PRICE = 0.033174, 0.004446
 STABLE_PRICE = 0.5 * CORE_PRICE + 500 / 1024 * GIB_PRICE
 """Of a pod that is added to both sides, so that small pods do not count too much."""
 PREFERRED_CORES = ((2, 1), (6, 2), (20, 4), (60, 8), (200, 16), (math.inf, 32))
-"""Up to so many nodes, nodes with so many cores are preferred."""
+"""Upper limits on the size of a cluster, each with the number of cores that is preferred up to it."""
 GPU_UNFITNESS = 1000.0
 GPUS = ("nvidia.com/gpu", "amd.com/gpu", "microsoft.com/directx")
 

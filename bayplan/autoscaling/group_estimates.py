@@ -86,7 +86,7 @@ class GroupPlanner:
         """The groups that were estimated last."""
 
     def plan(self, pods: list[Pod]) -> LaunchPlan:
-        """Leave out the pods that fit on nodes that are there, and choose a group for the others."""
+        """Leave out the pods that fit on existing nodes, and choose a group for the others."""
         found = LaunchPlan()
         with self._shadow.trial():
             left = self._without_fitting(pods, found)
@@ -104,7 +104,7 @@ class GroupPlanner:
         return found
 
     def _without_fitting(self, pods: list[Pod], plan: LaunchPlan) -> list[Pod]:
-        """Put pods on the nodes that are there, higher priorities first; returns the others."""
+        """Put pods on the existing nodes, higher priorities first; returns the others."""
         left: list[Pod] = []
         full: set[ChoiceKey] = set()
         for pod in sorted(pods, key=lambda pod: -pod.priority):

@@ -45,10 +45,10 @@ class GroupPacking:
         self._rows: list[int] = []
         self._launches: list[tuple[LaunchOption, list[Pod]]] = []
         self._existing: dict[int, list[Pod]] = {}
-        """By row: the pods on nodes that are there."""
+        """By row: the pods on existing nodes."""
         self._placed = 0
         self._last = 0
-        """The node that a pod fitted on last, of those that were there before it; the next search begins after it."""
+        """The existing node on which a pod fitted last; the next search begins after it."""
         self._may_grow = True
 
     def estimate(self, pods: Iterable[Pod]) -> GroupEstimate:
@@ -140,7 +140,7 @@ class GroupPacking:
         self._placed += 1
 
     def _grow(self, pod: Pod) -> bool:
-        """Add a node for the pod, in the zone with the fewest ones that can run it; False if none can."""
+        """Add a node that can run the pod, in the zone with the fewest such nodes; False if there is none."""
         accepts = self._options.choice(pod).accepts
         pool = self._members[0].pool
         able = [one for one in self._members if accepts[one.number]]

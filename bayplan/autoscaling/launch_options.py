@@ -192,7 +192,7 @@ class LaunchOptions:
         return self._choices[choice_key(pod)]
 
     def forms(self, pod: Pod) -> tuple[Pod, ...]:
-        """The pod as it is tried in turn, with ever fewer wishes; the pod itself if there is nothing to relax."""
+        """The pod, then copies of it with fewer and fewer preferences; the pod itself if there is nothing to relax."""
         if not self._respects_wishes:
             return (pod,)
         known = self._forms.get(pod.spec)
@@ -272,7 +272,7 @@ def _waiting(pod: Pod) -> Pod:
 
 
 def _is_surrounding(obj: ClusterObject) -> bool:
-    """Whether an empty cluster has the object, too."""
+    """Whether the object is part of a cluster without nodes and pods."""
     if isinstance(obj, Pod | Node | CSINode | ResourceSlice):
         return False
     return obj.kind == "DaemonSet" or obj.kind not in WORKLOAD_KINDS
@@ -304,7 +304,7 @@ def _repels_softly(taints: Iterable[Taint], pod: Pod) -> bool:
 
 @dataclass(slots=True)
 class LaunchPlan:
-    """New nodes, and the places of pods on nodes that are there."""
+    """New nodes, and the pods placed on existing nodes."""
 
     launches: list[tuple[LaunchOption, list[Pod]]] = field(default_factory=list)
     """The options, each with the pods that it is for."""

@@ -68,7 +68,7 @@ class PodPlace:
 
 
 class ClaimPacker:
-    """Packs pods on nodes that are there and on new ones, on a trial cluster."""
+    """Packs pods on existing nodes and on new ones, on a trial cluster."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class ClaimPacker:
     def replace(
         self, pods: Iterable[Pod], allowed: Bools, without_room: Container[PodSpec] = ()
     ) -> LaunchPlan | None:
-        """Find places for all `pods`: on nodes that are there, and for the others on one new node of an allowed option.
+        """Find places for all `pods`: on existing nodes, and for the others on one new node of an allowed option.
 
         None if some have no place, or have one on a node that boots. Pods of a spec `without_room` fit on no node that
         is there or boots.

@@ -46,7 +46,7 @@ class NodeDrains:
     def __init__(
         self, simulation: Simulation, blockers: Blockers, flags: ClusterAutoscalerFlags | None
     ) -> None:
-        """Without `flags` they are those of Karpenter."""
+        """Without `flags`, taint and limits are those of Karpenter."""
         self._simulation, self._cluster = simulation, simulation.cluster
         self._blockers, self._flags = blockers, flags
         self._taint = KARPENTER_TAINT if flags is None else GROUP_TAINT
@@ -60,7 +60,7 @@ class NodeDrains:
         return name in self.under_way
 
     def begin(self, node: PoolNode, why: str, waits_for: list[PoolNode] | None = None) -> None:
-        """Keep pods off the node from now on, and take those on it away."""
+        """Taint the node, and evict its pods."""
         if node.name in self.under_way:
             return
         stored = self._cluster.get("Node", "", node.name)

@@ -98,7 +98,7 @@ def _heaviest_first(wishes: tuple[Wish, ...]) -> tuple[Wish, ...]:
 def _without_soft(
     spreads: tuple[TopologySpreadConstraint, ...],
 ) -> tuple[TopologySpreadConstraint, ...] | None:
-    """The constraints without the first soft one, whose place the last one takes; None if there is no soft one."""
+    """The constraints with the first soft one replaced by the last one; None if none is soft."""
     for i, one in enumerate(spreads):
         if one.when_unsatisfiable == SOFT:
             left = list(spreads)

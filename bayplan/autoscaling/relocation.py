@@ -39,7 +39,7 @@ class SpecRoom:
     """The room that rows have for pods of a spec."""
 
     copies: Ints | None
-    """int64 per row: how many of them fit beside each other; other labels may only mean fewer. None means not known."""
+    """int64 per row: the number that fit together, an upper bound if labels differ. None if unknown."""
     requests: list[int]
     total: int
     """The copies on all rows that are not closed and do not boot."""
@@ -133,9 +133,9 @@ class Relocation:
     def _fit(self, needs: PodNeeds, without: list[int], offers: Offers) -> bool | None:
         """Whether all pods have a place on other rows by their amounts; None if they have to be tried.
 
-        False: of each spec as many pods are left over as other rows have no room for, even without the pods of other
-        specs; one of the allowed options has to hold them all. The largest are tried first: where room is
-        missing, it is mostly missing for them. True: there is room wherever the others go.
+        False if the pods of each spec that other rows have no room for, even without the pods of other specs, do not
+        fit together on any allowed option. The largest are tried first, because they fit least often. True if there is
+        room wherever the others go.
         """
         wanted: list[int] = []
         groups: list[tuple[Pod, int, int]] = []
@@ -206,7 +206,7 @@ class Relocation:
 
 
 def _is_room_for_all(groups: Sequence[tuple[Pod, int, int]]) -> bool:
-    """Whether each spec has room for its pods wherever those go that are placed before them.
+    """Whether each spec has room for its pods, on whichever rows larger pods are placed first.
 
     `groups` have a pod of each spec, the number of pods, and how many rows have room for without the others.
     """

@@ -1,7 +1,7 @@
-"""Scale down: when nodes are taken away: by choice, because they are old, or because the cloud takes them back.
+"""Scale down: when nodes are removed: by consolidation, by expiry, or by an interruption of the cloud.
 
-Timers are set only for nodes that may go, so a run still ends by itself. Expiry and interruptions are no reason to go
-on: they happen while something else does, or until the end that the user set.
+Timers are set only for nodes that may be removed, so a run still ends by itself. Expiry and interruptions do not
+prolong a run: they happen while other events are pending, or until the end that the user set.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class ScaleDown:
         self._wake_for_fate()
 
     def _due_s(self) -> float | None:
-        """Time when the next search is due; None means when something changes."""
+        """Time when the next search is due; None if it is due after the next change."""
         now = self._clock.monotonic()
         if self._options.is_karpenter:
             due = self._due[0][0] if self._due else None

@@ -121,7 +121,7 @@ class UnneededNodes:
         return True
 
     def _pods_of(self, node: PoolNode) -> list[Pod]:
-        """The pods on the node that need another one, those that were moved there included."""
+        """The pods that need another node if this one is removed, including those that were moved to it."""
         on_node = self._shadow.pods_on(node.name).values()
         return [pod for pod in on_node if not (pod.is_terminating or stays_with_node(pod))]
 

@@ -101,7 +101,7 @@ def _claims(pod: Pod) -> Iterator[ClaimKey]:
 
 
 def _requested(pod: Pod) -> Iterator[ClaimKey]:
-    """The ResourceClaims of a pod; those that are not there yet are left out."""
+    """The ResourceClaims of a pod that exist already."""
     for entry in pod.spec.resource_claims or ():
         try:
             name = resource_claim_name(pod, entry)

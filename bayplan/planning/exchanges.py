@@ -18,7 +18,7 @@ CLOSE = 1e-6
 DRAWS = 400
 """Number of draws for a fleet within the prices that was not tried."""
 ANOTHER_ZONE = 0.2
-"""Probability that one node is in another zone than even counts would have it."""
+"""Probability that one node is in another zone than with even counts."""
 USED_TYPES = 0.5
 """Probability that added nodes are of a type that the fleet has."""
 

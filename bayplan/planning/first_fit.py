@@ -74,7 +74,9 @@ class _Book:
         self._has_limits = any(one.pool.maximum is not None or one.pool.limits for one in options)
 
     def place(self, number: int, count: int) -> bool:
-        """Put pods of one class on open nodes, those with the fewest pods first, then on new ones; False: not all."""
+        """Put pods of one class on open nodes, those with the fewest pods first, then on new ones; False if some have
+        no node.
+        """
         fits = [int(self._fits(claim, number).max(initial=0)) for claim in self._claims]
         for claim, more in zip(self._claims, self._levelled(fits, count), strict=True):
             if more > 0:
@@ -182,8 +184,8 @@ def grow(
 def with_more(
     verdict: FleetVerdict, times: int, probe: Probe, requests: Ints | None = None
 ) -> Fleet | None:
-    """A fleet with nodes for so many times the pods that stay pending, at most for as many as there are pods; None
-    if pools have no further node for them.
+    """A fleet with nodes for `times` times the pending pods, at most for all pods; None if pools have no further node
+    for them.
     """
     options, fleet = probe.options, verdict.fleet
     requests = probe.requests if requests is None else requests

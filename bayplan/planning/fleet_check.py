@@ -54,7 +54,7 @@ class OtherSeeds:
 
     tried: int = 0
     held: int = 0
-    """With how many of them every pod is placed."""
+    """Number of seeds with which every pod is placed."""
     most_pending: int = 0
     """Number of pods that stay pending with the last of them."""
     failed: FleetVerdict | None = field(default=None, compare=False)
@@ -149,7 +149,7 @@ class Verifier:
         return self.budget.has_time_for(max(self._most_runs, 1 + len(self._seeds)))
 
     def announce(self, fleets: Sequence[Fleet]) -> None:
-        """Say which fleets are to be verified next, so that workers can begin with some."""
+        """Announce the fleets to be verified next, so that workers can begin with some."""
         if self.budget.run_s > LONG_S:
             self._workers.announce([one for one in fleets if not self.has_verified(one)])
 
@@ -249,7 +249,7 @@ class Verifier:
         return found
 
     def take_spare_pods(self, worth: NDArray[np.float64], most: float) -> bool:
-        """Have room for copies of pods that waited with some seeds, worth so much at most, in fleets from now on; False
+        """Reserve room in later fleets for copies of pods that waited with some seeds, up to a worth of `most`; False
         if there are none.
         """
         self._spare = self._waiting.copies(self._probe, worth, most)

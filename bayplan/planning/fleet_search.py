@@ -60,7 +60,9 @@ LEFT_FACTOR = 1.3
 STEPS, MOST_REACH = (0.002, 0.004, 0.008, 0.016), 64.0
 """Shares of the price that exchanges may save, in turn, and the factor for small fleets."""
 DRAWN, BATCH, UNFIT = 48, 4, 2
-"""Number of fleets that are drawn at a time, of those that are verified then, and of those if none seems to be good."""
+"""Number of fleets that are drawn at a time, the number of these that are verified, and that number if none seems to
+be good.
+"""
 STALLS, LONGEST_CHAIN = 4, 12
 """Number of draws in a row without a cheaper fleet, and of ever cheaper ones, after which the last one is verified."""
 WIDE_GAP = 0.25
@@ -174,7 +176,7 @@ class FleetSearch:
             self.state.failed = verdict
 
     def _begin_with_many(self) -> None:
-        """A plan in any case, even if dear."""
+        """Find a plan, even an expensive one."""
         if self.state.best is None and self.state.failed is not None:
             verdict = grow(self.state.failed, self.probe, self.verifier.verify, self._is_over)
             self.state.failed = None if self._offer(verdict) else verdict
@@ -348,7 +350,7 @@ class FleetSearch:
     def _draw(
         self, exchanges: FleetExchanges, best: Fleet, reach: float, scale: int
     ) -> list[Fleet]:
-        """Fleets near a good one and those of the lowest estimate and guess, cheaper than it by so many usual steps."""
+        """Fleets near a good one and those of the lowest estimate and guess, cheaper than it by `reach` usual steps."""
         drawn: dict[object, Fleet] = {}
         price = best.price(self.probe.options)
 
@@ -370,7 +372,9 @@ class FleetSearch:
         return list(drawn.values())
 
     def _screened(self, fleets: list[Fleet], unfit: int) -> list[tuple[Fleet, int]]:
-        """The fleets to verify, each with the number of pods that may stay pending; so many if all seem to be unfit."""
+        """The fleets to verify, each with the number of pods that may stay pending: `unfit` if no fleet seems to be
+        good.
+        """
         if self._screen is not None and fleets:
             screened = self._screen.choose(fleets, LEFT_FACTOR * self._worth, BATCH, unfit)
             if screened is not None:
@@ -451,7 +455,7 @@ class FleetSearch:
         return len(zones) / max(len(zones) - 1, 1)
 
     def _raise_bound(self, bound: float) -> None:
-        """Take a bound for the workload as one for the plan: with any node gone, the rest must suffice."""
+        """Raise the bound of the plan by a bound for the workload; if any node may fail, one more node is needed."""
         prices = [one.price for one in self.probe.options]
         if self.demands.survive == ANY_NODE and self.demands.survive_priority is None:
             bound += min(prices)

@@ -175,7 +175,8 @@ class FluidPlan:
         return answer
 
     def whole(self, reserve: float, variant: FleetVariant = PLAIN) -> Counter[int] | None:
-        """Whole nodes per option, with so many pods of usual size free on each; None if not solved, or pods have no
+        """Whole nodes per option, each with room for `reserve` further pods of usual size; None if not solved, or
+        pods have no
         node
         because of the options that are left out."""
         program = self._variant_program(reserve, variant)
@@ -378,7 +379,7 @@ def violated_cuts(requests: Ints, use: Iterable[FluidUse]) -> Iterator[FluidCut]
 
 
 def _functions(sizes: Ints, room: int) -> Iterator[Floats]:
-    """The weights of pods of some sizes on a node with so much room, by each function."""
+    """The weights of pods of some sizes on a node with this room, by each function."""
     for k in ROUNDINGS:
         yield rounded(sizes, room, k)
     thresholds = np.unique(sizes[(sizes > 0) & (2 * sizes <= room)])

@@ -4,7 +4,7 @@ Rows: each class of pods must be covered; each pool keeps its minimum, its maxim
 form `>=`, so dual values are not negative. For every node option the knapsack gives the highest ratio of dual value to
 price; duals divided by the worst ratio are feasible for all patterns, so their value is a lower bound (Farley).
 
-Patterns are looked for at a point between the best feasible duals so far, which begin as those of the fluid problem,
+Patterns are searched at a point between the best feasible duals so far, which begin as those of the fluid problem,
 and the duals of the last solution: these jump from one round to the next, and a bound made of them alone is poor until
 the end.
 """

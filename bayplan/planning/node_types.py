@@ -41,7 +41,7 @@ class NodeType:
     zones: tuple[str, ...] = ("",)
     """The zones to choose from; an empty name is a node without a zone."""
     price: float | None = None
-    """Per hour; None means unknown."""
+    """Per hour; None if unknown."""
     boot_s: float = DEFAULT_BOOT_S
     interruption_rate: float = 0.0
     """Expected interruptions of a node per hour."""

@@ -191,7 +191,7 @@ def _limit_notices(state: SearchState) -> Iterator[str]:
 
 ALIGNMENT = "NodeResourcesAlignment"
 NOTED_GAP, NOTED_NODES = 0.04, 10
-"""Above the bound by this share, and with so many nodes, a score by the mix of resources may save some."""
+"""Gap to the bound, and number of nodes, from which on a score by the mix of resources may save nodes."""
 
 
 def notices(plan: NodePlan, probe: Probe, settings: Settings) -> Iterator[str]:
@@ -210,7 +210,7 @@ def notices(plan: NodePlan, probe: Probe, settings: Settings) -> Iterator[str]:
 
 
 def _mix_notices(settings: Settings) -> Iterator[str]:
-    """That the scheduler does not go by the mix of resources; one with plugins of the user's may have reasons."""
+    """A notice if no score considers the mix of resources; none for schedulers with plugins of the user."""
     profiles = settings.effective_config.profiles
     if not settings.plugins and not any(ALIGNMENT in one.plugins.names() for one in profiles):
         yield (
@@ -220,7 +220,7 @@ def _mix_notices(settings: Settings) -> Iterator[str]:
 
 
 def _spreading_notices(settings: Settings) -> Iterator[str]:
-    """That the scheduler spreads pods, which leaves no node empty for large ones that come late."""
+    """A notice if the scheduler spreads pods, which leaves no node empty for large pods that come late."""
     config = settings.effective_config
     for profile in config.profiles:
         args = profile.plugin_config.get("NodeResourcesFit")
@@ -252,7 +252,7 @@ def _bound_notices(probe: Probe) -> Iterator[str]:
 
 
 def _extender_notices(settings: Settings) -> Iterator[str]:
-    """That extenders take part in simulations, and in nothing else."""
+    """A notice that extenders take part in simulations only."""
     if settings.config is not None and settings.config.extenders:
         urls = ", ".join(one.url_prefix for one in settings.config.extenders)
         yield (

@@ -30,9 +30,9 @@ class NodeBudget:
 
     nodes: str = "10%"
     reasons: tuple[str, ...] = ()
-    """The disruptions it limits; empty: every reason."""
+    """The reasons of disruptions that it limits; empty if it limits all."""
     schedule: str = ""
-    """When it begins, in the notation of cron; empty: it holds always."""
+    """The begin in the notation of cron; empty if it always applies."""
     duration_s: float | None = None
 
     def allowed(self, node_count: int) -> int:
@@ -53,7 +53,7 @@ class NodePool:
     types: tuple[NodeType, ...]
     minimum: int = 0
     maximum: int | None = None
-    """The number of nodes; None means any."""
+    """The number of nodes; None if it is not limited."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """Limits on the capacities of all nodes together, by resource."""
     weight: int = 0
@@ -63,7 +63,7 @@ class NodePool:
     consolidate_after_s: float | None = 0.0
     """Seconds without a change of its pods after which a node is taken away; None for never."""
     expire_after_s: float | None = None
-    """The age at which a node is replaced; None means never."""
+    """The age at which a node is replaced; None if it is not replaced."""
     group_options: Mapping[str, float] = field(default_factory=dict)
     """Options of Cluster Autoscaler for this group in place of its flags, by the names of `GROUP_OPTIONS`."""
     current_nodes: int | None = None

@@ -30,7 +30,7 @@ from .node_probe import Probe
 Floats = NDArray[np.float64]
 
 SPARE_ROWS = 8
-"""Number of nodes that are made in addition, so that the next fleets need none."""
+"""Number of additional nodes that are made in advance for the next fleets."""
 ONCE = range(1)
 """One seed of ties."""
 MANY_TIES = (range(4), *(range(n, 2 * n) for n in (4, 8, 16, 32, 64, 128)))
@@ -136,7 +136,7 @@ class FleetScreen:
     def choose(
         self, fleets: Sequence[Fleet], worth: Floats, most: int, unfit: int
     ) -> ScreenedFleets | None:
-        """Fleets that are guessed to be good, the cheapest first: one that is steady, or so many if guesses are not
+        """Fleets that are guessed to be good, the cheapest first: one that is steady, or `most` if guesses are not
         trusted; if there are none, those with the best guesses. None if there are no guesses.
 
         `worth` is that of a pod of each class.
@@ -180,7 +180,7 @@ class FleetScreen:
             self._unfit.clear()
 
     def _make_rows(self, option: int, count: int) -> None:
-        """Have so many nodes of an option, minus the daemons' use."""
+        """Make `count` nodes of an option, minus the daemons' use."""
         one, rows = self._probe.options[option], self._rows[option]
         amounts = zip(self._probe.resources, one.free.tolist(), strict=True)
         free = {name: n for name, n in amounts if name not in self._probe.attachments}

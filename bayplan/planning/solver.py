@@ -17,7 +17,7 @@ INFINITY = 1e30
 CLOCK_FACTOR = 20.0
 """Seconds on the clock for each second of processor time, at most."""
 FEASIBLE = 2
-"""HiGHS: there is a solution that keeps all rows."""
+"""HiGHS: a solution satisfies all constraints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,10 @@ def new_model() -> tuple[Any, Any]:
 
 
 def run_model(highspy: Any, model: Any, limit_s: float) -> None:
-    """Solve for at most so many seconds of processor time, so that a busy machine comes as far as an idle one.
+    """Solve for at most `limit_s` seconds of processor time, so that a busy machine gets as far as an idle one.
 
-    HiGHS has a limit by the clock only: a callback interrupts it. The clock ends what calls none.
+    HiGHS has a limit by the clock only: a callback interrupts it. The limit by the clock ends phases without
+    callbacks.
     """
     limit_s = max(limit_s, 0.01)
     end_s = time.process_time() + limit_s

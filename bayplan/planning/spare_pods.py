@@ -51,8 +51,7 @@ class TiedPods:
             self._pods[pod.key] = pod
 
     def copies(self, probe: Probe, worth: NDArray[np.float64], most: float) -> list[SparePod]:
-        """Copies of these pods, those that waited most often first, again and again, that are worth so much together
-        at most.
+        """Copies of these pods, in turn, those that waited most often first, up to a total worth of `most`.
 
         `worth` is per class. Pods with volumes or claims of their own, or in a pod group, are left out.
         """

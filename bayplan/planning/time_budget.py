@@ -32,7 +32,7 @@ class TimeBudget:
         self._elsewhere_s += seconds
 
     def note_run(self, seconds: float) -> None:
-        """Take in how long a simulation took, which is counted already."""
+        """Record the duration of a simulation, which is counted already."""
         self._runs.append(seconds)
 
     @property
@@ -45,9 +45,9 @@ class TimeBudget:
         return self._now() - self._start_s + self._elsewhere_s
 
     def has_time_for(self, runs: int) -> bool:
-        """Whether so many simulations can end before the limit, and the one for the answer after them.
+        """Whether `runs` simulations, and then the one for the answer, can end before the limit.
 
-        One of them may take as long as the longest of the last ones.
+        One of them may take as long as the longest recent one.
         """
         needed_s = (runs + FINAL_RUNS - 1) * self.run_s + max(self._runs, default=0.0)
         return self.spent_s() + needed_s < self.limit_s
