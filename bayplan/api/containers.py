@@ -32,7 +32,7 @@ class ResourceRequirements(Wire, frozen=True):
 
 
 class ContainerPort(Wire, frozen=True):
-    """A port of a container; `host_port` 0: no port on the node."""
+    """A port of a container; `host_port` is 0 if it uses no port of the node."""
 
     name: str = ""
     container_port: int = 0

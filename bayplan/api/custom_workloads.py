@@ -2,7 +2,7 @@
 
 Kinds in the table of `workload_kinds` have their templates and counts at known paths. Of others only the shape is
 known: `spec.replicas` and `spec.template` stand for that many pods of the template. Others that have replicas, or the
-template of a pod somewhere, own pods in a way that is not known, unless the name of the kind tells that they make none
+template of a pod somewhere, own pods in a way that is not known, unless the name of the kind shows that they make none
 by themselves: an AnalysisTemplate, a ClusterPolicy, a RayCronJob.
 """
 
@@ -33,7 +33,7 @@ from .workloads import PodTemplateSpec
 
 MAX_DEPTH = 8
 _FOR_LATER = re.compile(r"(?:Template|Policy|Runtime|Class|CronJob)$|^(?:Cron|Scheduled)")
-"""Names of kinds with a template from which others make pods, or they themselves by a schedule."""
+"""Names of kinds whose template is used by other objects, or on a schedule, and not to make pods at once."""
 
 
 class CustomWorkloadSpec(Wire, frozen=True):

@@ -186,7 +186,7 @@ class ResourceClaim(KubeObject, frozen=True, gc=True):
 
     @property
     def allocation(self) -> AllocationResult | None:
-        """The allocation; None means pending."""
+        """The allocation; None while it is pending."""
         return self.status.allocation
 
     def is_made_for(self, pod: Pod) -> bool:

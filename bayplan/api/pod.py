@@ -201,7 +201,7 @@ class Pod(Struct, eq=False, gc=False):
         return {**self.usage, **self.nonzero_usage}
 
     def with_node(self, name: str) -> "Pod":
-        """This pod on the node called `name`; empty: on no node."""
+        """This pod on the node called `name`; on no node if that is empty."""
         return replace(self, node_name=name)
 
     def bound(self, node_name: str, status: PodStatus, resource_version: str) -> "Pod":
@@ -225,7 +225,7 @@ class Pod(Struct, eq=False, gc=False):
         return self.with_shared_spec(intern_spec(spec))
 
     def with_shared_spec(self, spec: PodSpec) -> "Pod":
-        """This pod with another spec, which is a shared one."""
+        """This pod with an interned spec."""
         return replace(self, spec=spec, _class=None, _usage=None)
 
     def replace(self, **changes: Any) -> "Pod":

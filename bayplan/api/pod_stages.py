@@ -41,7 +41,7 @@ PLAIN = PodStages()
 
 
 class StageRule(msgspec.Struct, frozen=True):
-    """The stages of the pods that it selects; `namespaces` empty: of all namespaces."""
+    """The stages of the pods that it selects, of all namespaces if `namespaces` is empty."""
 
     stages: PodStages
     selector: LabelSelector = LabelSelector()

@@ -26,14 +26,14 @@ class PodSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Pods of one template."""
 
     template: str | list[str] = ""
-    """Path of the template; of several, the first that is there."""
+    """Path of the template; of several, the first that exists."""
     count: int | str | list[Factor] = 1
     """A number, or the path of one, less a number at its end (`spec.size - 1`); several are multiplied.
 
-    A list of paths among them is the number at the first one, and at most those at the others that are there.
+    A list of paths stands for the number at the first path, limited by the numbers at the others that exist.
     """
     default: int = 1
-    """Value of a count that is not there."""
+    """Value of an absent count."""
     fields: str = ""
     """In place of a template: path of an object with fields of a pod, and `resources` of its container."""
 

@@ -68,7 +68,7 @@ class Service(KubeObject, frozen=True):
 
     @property
     def selector(self) -> dict[str, str]:
-        """The labels of its pods; empty: it selects none."""
+        """The labels of its pods; empty if it selects none."""
         return self.spec.selector or NO_STRINGS
 
 

@@ -120,7 +120,7 @@ class _Measure:
         self.work = 0
 
     def size(self, node: CelNode, scope: LoopScope) -> TextSize:
-        """The size of a part, which is counted."""
+        """The size of a part; it is added to the cost."""
         size = self._size(node, scope)
         self.most = max(self.most, scope.most(size))
         if not isinstance(node, CelIdent | CelSelect):

@@ -188,7 +188,7 @@ class Part:
             self.unsupported(name, words, str(word))
 
     def needs_choice(self, name: str, *words: str) -> None:
-        """Refuse another word than these, and none."""
+        """Refuse a word that is absent or not one of these."""
         word = self.tree.get(name) or ""
         if word not in words:
             self.unsupported(name, words, word)

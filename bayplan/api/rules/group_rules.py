@@ -223,7 +223,7 @@ def _check_condition(condition: Part) -> None:
 
 
 def _may_check(spec: Part, old: Tree | None, name: str) -> bool:
-    """Whether a field is new; one that is there already must not change."""
+    """Whether a field is new; an existing field must not change."""
     if not _changed(spec.tree, old, name):
         return False
     if old is not None:

@@ -224,7 +224,7 @@ def _sourced(path: str, source: str) -> str:
 
 
 def _warn_of_doubles(spec: Part) -> None:
-    """Warn of addresses and names that are there twice, or empty."""
+    """Warn of addresses and names that occur twice, or are empty."""
     for field, key in (("hostAliases", "ip"), ("imagePullSecrets", "name")):
         found: set[str] = set()
         for item in spec.each(field):

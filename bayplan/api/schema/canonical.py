@@ -43,7 +43,7 @@ class _Struct(NamedTuple):
     """The work on one type."""
 
     visits: Mapping[str, Visit | None]
-    """By field; None means a value that is not null stays."""
+    """By field; None if only null is replaced."""
     structs: Mapping[str, FieldType]
     """The fields with structs in them."""
     parts: tuple[str, ...]

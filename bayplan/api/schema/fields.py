@@ -52,7 +52,7 @@ class Field(NamedTuple):
     """Keys of list items in server-side apply; (): as a set; None if the list is atomic."""
     is_atomic: bool = False
     number: int = 0
-    """Number in protocol buffers; 0: none."""
+    """Number in protocol buffers; 0 if it has none."""
     is_pointer: bool = False
     """Whether zero differs from absent."""
     is_always_written: bool = False

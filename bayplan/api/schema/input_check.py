@@ -165,7 +165,7 @@ def quick_type(type_name: str) -> Any | None:
 
 
 def is_certainly_valid(tree: Any, type_name: str) -> bool:
-    """Whether the tree has only known fields with values of their types; False: not certain."""
+    """Whether the tree surely has only known fields with values of their types."""
     found = quick_type(type_name)
     if found is None:
         return False

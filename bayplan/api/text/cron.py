@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .durations import parse_duration
 
 YEARS = 5
-"""A schedule that is not due for so long never is."""
+"""A schedule without a due time within this period is never due."""
 _NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTHS = {name: i for i, name in enumerate(_NAMES, start=1)}
 _DAYS = {name: i for i, name in enumerate(["sun", "mon", "tue", "wed", "thu", "fri", "sat"])}

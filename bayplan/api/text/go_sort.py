@@ -14,7 +14,7 @@ Less = Callable[[int, int], bool]
 """Whether the first of two keys comes before the second. It need not be consistent."""
 
 BY_INSERTION = 12
-"""Up to so many elements are sorted by insertion, which is stable."""
+"""Limit up to which elements are sorted by insertion, which is stable."""
 FEW = 8
 MANY = 50
 MOST_SWAPS = 12
@@ -44,7 +44,7 @@ class _Sorting:
         self._less = less
 
     def sort(self, first: int, end: int, bad_allowed: int) -> None:
-        """Sort the keys from `first` up to `end`; after so many bad pivots with a heap."""
+        """Sort the keys from `first` up to `end`; with a heap after `bad_allowed` bad pivots."""
         is_balanced = is_partitioned = True
         while end - first > BY_INSERTION:
             size = end - first

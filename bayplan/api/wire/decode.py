@@ -308,8 +308,9 @@ def _unknown(head: _Head, tree: Any) -> UnknownObject | CustomWorkload:
 
 
 def _peek(data: msgspec.Raw) -> _Head | None:
-    """The head of an object that starts with it, as printed ones do, if the kind is known; else
-    None."""
+    """The head of an object whose text begins with apiVersion and kind, as printers write it; None for other texts and
+    unknown kinds.
+    """
     start = _START.match(memoryview(data))
     if start is None or start[2].decode() not in KINDS:
         return None

@@ -23,8 +23,8 @@ Tree = dict[str, Any]
 def whole(obj: Pod | Node | KubeObject) -> Tree:
     """The object as it is stored, with the changes made here since it was read.
 
-    Without `metadata.managedFields`, which kube-scheduler drops, too. An object without a source,
-    as one that a test made, or of another kind, has the fields of our types only.
+    Without `metadata.managedFields`, which kube-scheduler drops, too. An object without a source, such as one made by
+    a test, and an object of another kind have the fields of our types only.
     """
     if not isinstance(obj, SourcedPod | SourcedNode):
         return to_dict(obj)

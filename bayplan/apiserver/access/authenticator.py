@@ -93,7 +93,7 @@ def read_impersonation(headers: Iterable[tuple[str, str]]) -> Impersonation | No
 def impersonate(
     user: ClusterUser, wanted: Impersonation, authorizer: RbacAuthorizer
 ) -> ClusterUser:
-    """The user that `user` wants to be; raises StatusError (403) when that is not allowed."""
+    """The user that `user` impersonates; raises StatusError (403) when that is not allowed."""
     for question in _questions(wanted):
         authorizer.check(user, question)
     groups = list(wanted.groups)

@@ -60,7 +60,7 @@ class Restoration:
         self._restored.append((resource, record.key))
 
     def complete(self) -> list[str]:
-        """Keep objects whose owners are not there, and adopt the pods of workloads; returns notes."""
+        """Keep objects whose owners are missing, and adopt the pods of workloads; returns notes."""
         notes = []
         bereft = self._note_absent_owners()
         if bereft:
@@ -113,7 +113,7 @@ class Restoration:
 
     def _rename(self, key: Key, newest: str | None, revision: str) -> None:
         record = self._store.get("pods", key)
-        assert record is not None, "the index has objects that are there"
+        assert record is not None, "the index has existing objects only"
         tree = record.decode()
         labels = tree["metadata"].get("labels") or {}
         if REVISION_HASH in labels and newest in (None, labels[REVISION_HASH]):

@@ -37,7 +37,7 @@ class Revisions:
         self._mirror = mirror
 
     def keep(self, workload: Versioned, name: str) -> None:
-        """Store the workload's template as the revision of this name; one that is there becomes the last again."""
+        """Store the workload's template as the revision of this name; an existing revision becomes the latest again."""
         tree = self._tree_of(workload)
         record = self._store.get(REVISIONS.storage, (workload.namespace, name))
         known = [(found, found.decode()) for found in self._of(workload)]

@@ -260,7 +260,7 @@ def set_job_condition(status: Tree, condition: Tree, now: str) -> None:
 
 
 def job_deadline(tree: Tree, status: Tree) -> datetime | None:
-    """Time when an active job has failed because of `activeDeadlineSeconds`; None means never."""
+    """Time when an active job has failed because of `activeDeadlineSeconds`; None if there is no such limit."""
     spec, started = tree.get("spec") or {}, status.get("startTime")
     limit_s = spec.get("activeDeadlineSeconds")
     if limit_s is None or not started or spec.get("suspend") or _ended_at(status):
@@ -269,7 +269,7 @@ def job_deadline(tree: Tree, status: Tree) -> datetime | None:
 
 
 def job_removal(tree: Tree, status: Tree) -> datetime | None:
-    """Time when a finished job is deleted because of `ttlSecondsAfterFinished`; None means never."""
+    """Time when a finished job is deleted because of `ttlSecondsAfterFinished`; None if it is kept."""
     left_s, ended = (tree.get("spec") or {}).get("ttlSecondsAfterFinished"), _ended_at(status)
     if left_s is None or not ended:
         return None
@@ -277,7 +277,7 @@ def job_removal(tree: Tree, status: Tree) -> datetime | None:
 
 
 def _ended_at(status: Tree) -> str:
-    """Time when the job has ended; empty: it has not."""
+    """Time when the job has ended; empty if it has not."""
     for condition in status.get("conditions") or ():
         if condition["type"] in ("Complete", "Failed") and condition["status"] == "True":
             return str(condition["lastTransitionTime"])
@@ -316,7 +316,7 @@ def deadline_s(spec: Tree) -> int | None:
 
 
 def fails_at(tree: Tree, status: Tree) -> datetime | None:
-    """Time when the rollout has failed, if there is no progress until then; None means never."""
+    """Time when the rollout has failed unless it makes progress; None if there is no deadline."""
     spec, condition = tree.get("spec") or {}, condition_of(status, PROGRESSING)
     limit_s = deadline_s(spec)
     if condition is None or limit_s is None or spec.get("paused"):
@@ -339,7 +339,7 @@ def _paused(spec: Tree, current: Tree | None) -> tuple[str, str, str] | None:
 def _progress(
     tree: Tree, status: Tree, current: Tree | None, newest: str, now: str
 ) -> tuple[str, str, str] | None:
-    """The condition of a rollout; None means as before."""
+    """The condition of a rollout; None if it stays the same."""
     old = tree.get("status") or {}
     reason = current["reason"] if current is not None else ""
     if not newest or (reason == AVAILABLE and _count(status, "replicas") == _updated(status)):

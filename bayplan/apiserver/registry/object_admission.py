@@ -40,7 +40,7 @@ MAX_SPECS = 4096
 
 
 class CheckedSpec(msgspec.Struct, eq=False):
-    """The spec of pods that were valid, as it was sent. No tree of it is modified."""
+    """A spec of valid pods, as it was sent. Its trees are never modified."""
 
     tree: Tree
     """With the defaults."""
@@ -65,7 +65,7 @@ class Admitting:
         self._checked: dict[bytes, CheckedSpec] = {}
 
     def checked(self, sent: bytes) -> CheckedSpec | None:
-        """Cached checks of the spec of a pod that was sent like this; None if it is yet to be checked."""
+        """Cached checks of the spec of a pod that was sent with these bytes; None if there are none."""
         return self._checked.get(sent)
 
     def admit_pod(self, tree: Tree, sent: bytes, known: CheckedSpec | None) -> Tree:

@@ -159,7 +159,7 @@ def _unbindable(name: str, problem: str) -> StatusError:
 
 
 def grace_of(tree: Mapping[str, Any], asked: int | None) -> int:
-    """The grace period of a deletion in seconds; 0: immediate."""
+    """The grace period of a deletion in seconds; 0 if it is immediate."""
     spec, status = tree.get("spec") or {}, tree.get("status") or {}
     if not spec.get("nodeName") or status.get("phase") in FINISHED:
         return 0

@@ -73,7 +73,7 @@ def apply(
     force: bool = False,
     fields: FieldLookup = FIELDS,
 ) -> Object:
-    """`live` (empty: not yet created) with the manager's configuration applied; raises
+    """`live`, empty for a new object, with the manager's configuration applied; raises
     ApplyConflictError unless forced."""
     kind = FieldType("struct", type_name)
     config = deepcopy(config)

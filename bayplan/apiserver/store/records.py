@@ -55,7 +55,7 @@ class WatchEvent(msgspec.Struct, frozen=True, eq=False, gc=False):
 
 
 class RecordChange(WatchEvent, frozen=True, eq=False, gc=False):
-    """A replacement of one record by another, which is the event of watchers that select nothing."""
+    """A replacement of one record by another; also the event for watchers without a selector."""
 
     resource: str
     old: Record | None

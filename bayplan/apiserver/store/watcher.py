@@ -72,7 +72,7 @@ class Watcher:
         return bool(self._events)
 
     def take(self, most: int | None = None) -> list[WatchEvent]:
-        """The queued events, in order; at most so many."""
+        """The queued events, in order, at most `most`."""
         if most is not None and most < len(self._events):
             return [self._events.popleft() for _ in range(most)]
         events = list(self._events)

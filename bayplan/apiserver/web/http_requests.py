@@ -53,7 +53,7 @@ class WholeRequest:
         )
         """The decoded query. Of a name that is repeated, the first value."""
         self.is_last = not is_1_1 or "close" in self.header("connection").lower()
-        """Whether the client uses the connection for nothing after this request."""
+        """Whether the client closes the connection after this request."""
 
     def header(self, name: str) -> str:
         """The value of a header, empty without it. Of one that is repeated, the last."""

@@ -222,7 +222,7 @@ class ServedConnection(asyncio.Protocol):
         if since_s is None or self._is_given_up or now_s - since_s < HEAD_S:
             return
         if not self._reader.is_within and not self._unread:
-            self.close()  # it has sent nothing
+            self.close()  # no byte of a request arrived
         elif self._reader.pending is None or now_s - since_s >= REQUEST_S:
             self._give_up(self._handler.refuse(MalformedRequestError(408, TOO_SLOW)))
 
@@ -296,7 +296,7 @@ class Crowd:
         self._held_bytes = 0
 
     def add(self, connection: ServedConnection) -> None:
-        """Take a new connection, which may cost the oldest one that has got no answer yet."""
+        """Add a connection; above the limits the oldest one without a response is closed."""
         self.open.add(connection)
         self.strangers[connection] = None
         if len(self.strangers) > MAX_STRANGERS or len(self.open) > MAX_CONNECTIONS:
@@ -305,7 +305,7 @@ class Crowd:
             oldest.abort()
 
     def remove(self, connection: ServedConnection, held_bytes: int) -> None:
-        """Drop a connection that held so many bytes."""
+        """Drop a connection, and the bytes that it held."""
         self.open.discard(connection)
         self.strangers.pop(connection, None)
         self._held_bytes -= held_bytes

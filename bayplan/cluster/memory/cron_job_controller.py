@@ -111,7 +111,7 @@ class CronJobController:
         return made
 
     def next_run(self, cron_job: CronJob) -> datetime | None:
-        """Time when the next job is created, if no policy delays it; None means never."""
+        """Time when the next job is created, if no policy delays it; None if there is none."""
         if cron_job.spec.suspend:
             return None
         due = self._due(cron_job)

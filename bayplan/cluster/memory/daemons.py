@@ -55,7 +55,7 @@ def make_spec(spec: PodSpec) -> PodSpec:
 def without_daemon(owned: OwnedPods, cluster: ControllerCluster, has_changed: bool) -> list[Node]:
     """The nodes that none of the pods is on or waits for, in order.
 
-    Those that the daemon set did not want the last time are left out, unless they or the daemon set have changed.
+    Nodes that did not match the last time are left out, unless they or the daemon set have changed.
     """
     taken, vacated = owned.by_target(), owned.vacated
     owned.vacated = set()

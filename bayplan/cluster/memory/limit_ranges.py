@@ -33,7 +33,7 @@ ExactAmounts = Mapping[str, ExactAmount]
 
 
 def default_resources(spec: PodSpec, ranges: Sequence[LimitRange]) -> tuple[PodSpec, str]:
-    """The spec with the defaults of the ranges, and the annotation that lists them; empty: nothing."""
+    """The spec with the defaults of the ranges, and the annotation that lists them, empty if none was set."""
     note = ""
     for each in ranges:
         requests, limits = dict[str, Quantity](), dict[str, Quantity]()
@@ -91,7 +91,7 @@ def excess_requests(spec: PodSpec) -> Iterator[Cause]:
 
 
 def pod_violation(spec: PodSpec, ranges: Sequence[LimitRange]) -> str:
-    """The violation of the first range that refuses a pod; empty: nothing."""
+    """The violation of the first range that refuses a pod; empty if none does."""
     return _violation(ranges, lambda kind: _measured(spec, kind))
 
 

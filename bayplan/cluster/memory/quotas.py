@@ -189,7 +189,7 @@ class QuotaLedger:
         return self._measured(obj.spec).use
 
     def _unset(self, pod: Pod, names: Iterable[str]) -> str:
-        """The limits whose resource some containers do not set, in words; empty: none."""
+        """The limits whose resource some containers do not set, as text; empty if there are none."""
         required = MUST_BE_SET.intersection(names)
         return "" if required <= self._measured(pod.spec).set_by_all else _unset(pod, required)
 
@@ -203,7 +203,7 @@ class QuotaLedger:
 
 
 def count_names(obj: ClusterObject) -> tuple[str, ...]:
-    """Names that quotas have for the number of objects of a kind that is counted by nothing else; empty: not
+    """Names that quotas have for the number of objects of a kind that is counted by nothing else; empty if it is not
     counted.
     """
     if obj.kind not in COUNTED_KINDS:
@@ -213,7 +213,7 @@ def count_names(obj: ClusterObject) -> tuple[str, ...]:
 
 
 def quota_excess(quota: ResourceQuota, wanted: Use, used: Use) -> str:
-    """Which limits of the quota an object exceeds that uses `wanted`, in words; empty: none."""
+    """The limits of the quota that an object with the use `wanted` exceeds, as text; empty if there are none."""
     limits = quota.hard
     exceeded = sorted(
         name

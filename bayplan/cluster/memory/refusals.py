@@ -60,7 +60,7 @@ class RefusedWorkloads:
         self._messages.pop(key, None)
 
     def within(self, namespace: str) -> list[OwnerKey]:
-        """The workloads of a namespace, which are worth another try when something changes there."""
+        """The workloads of a namespace, to be tried again when something changes there."""
         return [key for key in self._messages if key[1] == namespace]
 
     def listed(self, cluster: ControllerCluster, pods_of: PodsOf) -> Iterator[AdmissionRefusal]:
@@ -78,7 +78,7 @@ class RefusedWorkloads:
 
 
 def count_missing(workload: KubeObject, cluster: ControllerCluster, pods_of: PodsOf) -> int:
-    """The number of pods that the workload wants and does not have."""
+    """The number of missing pods of the workload."""
     owned = pods_of(workload)
     match workload:
         case Job():

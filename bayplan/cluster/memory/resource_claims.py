@@ -48,7 +48,7 @@ class ClaimController:
         self._waiting: dict[tuple[str, Key], dict[Key, None]] = {}
         """By kind, and template that is not there: the pods or groups that need it."""
         self._members: dict[Key, dict[Key, None]] = {}
-        """By group: its pods whose claims are not all there."""
+        """By group: its pods that lack a claim."""
         self._made_for: dict[str, dict[Key, None]] = {}
 
     # Changes

@@ -33,12 +33,12 @@ class ReplicaCount(msgspec.Struct):
     def of(
         cls, replicas: int, pods: OwnedPods, is_available: Callable[[Pod], bool]
     ) -> ReplicaCount:
-        """Of a replica set with these pods."""
+        """The counts of a replica set with these pods."""
         available = sum(map(is_available, pods.active.values()))
         return cls(replicas, min(available, replicas), len(pods.active) + len(pods.leaving))
 
     def shrink(self, number: int) -> None:
-        """Want so many less; those that are not available go first."""
+        """Reduce the replicas by `number`; unavailable ones first."""
         self.replicas -= number
         self.available = min(self.available, self.replicas)
 

@@ -59,7 +59,7 @@ def with_class(spec: PodSpec, found: RuntimeClass) -> PodSpec:
 def merge_tolerations(
     first: tuple[Toleration, ...], second: tuple[Toleration, ...]
 ) -> tuple[Toleration, ...]:
-    """Both, without those that another one covers; of equal ones the first stays."""
+    """Both lists, without tolerations that another one covers; of equal ones the first is kept."""
     every = (*first, *second)
     merged: list[Toleration] = []
     for place, one in enumerate(every):

@@ -34,7 +34,7 @@ class StageSink:
         """The next attempt to pull an image waits."""
 
     def run(self, pod: Pod, is_ready: bool, restarts: int) -> None:
-        """The containers run, for the first time or after so many restarts."""
+        """The containers run, after `restarts` restarts."""
 
     def make_ready(self, pod: Pod) -> None:
         """The running pod is ready."""
@@ -153,7 +153,7 @@ class StagePlayer:
             self._run(pod, stages, restarts)
 
     def _after(self, seconds: float, pod: Pod, action: Callable[[Pod], None]) -> None:
-        """Call `action` with the pod as it is then, unless it is gone or finished."""
+        """Call `action` with the state of the pod at that time, unless the pod was deleted or has finished."""
 
         def act() -> None:
             stored: Pod | None = self._cluster.get("Pod", pod.namespace, pod.name)

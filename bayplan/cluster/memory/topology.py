@@ -53,7 +53,7 @@ def find_place(
     claim: PersistentVolumeClaim,
     node_name: str,
 ) -> VolumeTopology | None:
-    """The topology for the volume of `claim`: for the selected node, if any; None means impossible."""
+    """The topology for the volume of `claim`: for the selected node, if any; None if no node is possible."""
     node = cluster.get("Node", "", node_name) if node_name else None
     if node_name and node is None:
         return None

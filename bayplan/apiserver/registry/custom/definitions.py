@@ -166,7 +166,7 @@ class Definitions:
 
 
 def set_name_defaults(spec: Tree) -> None:
-    """Set the names that follow from others, and that there is no conversion."""
+    """Set the names that are derived from the kind, and the conversion strategy None."""
     names = spec.get("names")
     if isinstance(names, dict) and names.get("kind"):
         names.setdefault("singular", str(names["kind"]).lower())

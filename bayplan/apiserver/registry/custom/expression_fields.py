@@ -22,7 +22,7 @@ from ....api.cel.syntax_tree import (
 
 Tree = dict[str, Any]
 Names = Mapping[str, Tree | None]
-"""The schemas of names; None means unknown."""
+"""The schemas of names; None if unknown."""
 
 _TEXT: Tree = {"type": "string"}
 _METADATA: Tree = {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}}
@@ -47,7 +47,7 @@ class FieldChecker:
         return "\n".join(shown)
 
     def kind(self, names: Names) -> str:
-        """The type of the expression, if it is a field with a plain type; empty: unknown."""
+        """The type of the expression, if it is a field with a plain type; empty if unknown."""
         schema = self._visit(self._tree.root, names)
         is_plain = schema is not None and not schema.get("format") and not _is_open(schema)
         return _SCALARS.get(str(schema.get("type")), "") if schema is not None and is_plain else ""
@@ -134,7 +134,7 @@ def _declares_head(schema: Tree) -> bool:
 
 
 def elements_of(schema: Tree) -> Tree | None:
-    """The schema of the items of a list or of the values of a map; None means unknown."""
+    """The schema of the items of a list or of the values of a map; None if unknown."""
     name = "items" if schema.get("type") == "array" else "additionalProperties"
     below = schema.get(name)
     if not isinstance(below, dict):

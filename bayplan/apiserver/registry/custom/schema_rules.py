@@ -102,7 +102,7 @@ def _is_unsupported(schema: Part) -> bool:
 
 
 def _needs_type(schema: Part, name: str, wanted: str, problem: str) -> None:
-    """Refuse another word than `wanted` in a field, or none."""
+    """Refuse a field that is absent or not `wanted`."""
     if schema.get(name) != wanted and schema.needs(name, problem=problem):
         schema.invalid(name, problem)
 

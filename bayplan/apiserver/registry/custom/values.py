@@ -106,7 +106,7 @@ def set_defaults(tree: Tree, schema: Tree | None) -> None:
 
 
 def make_integers(tree: Tree, schema: Tree | None) -> None:
-    """Make whole numbers integers where the schema wants them."""
+    """Make whole numbers integers where the schema has integers."""
     for holder, own_schema, _ in walk(tree, schema):
         is_list = isinstance(holder, list)
         for key, item in list(enumerate(holder) if is_list else holder.items()):
