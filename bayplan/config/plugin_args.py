@@ -107,7 +107,7 @@ class VolumeBindingArgs(Args, frozen=True, rename="camel"):
 
 
 class DynamicResourcesArgs(Args, frozen=True, rename="camel"):
-    """Time limits for the search for devices on one node (0: none), and for their binding.
+    """Time limits for the search for devices on one node, 0 for no limit, and for their binding.
 
     A field is None while its feature gate is off.
     """

@@ -30,7 +30,7 @@ PLACEMENT_POINTS = ("placement_generate", "placement_score")
 
 
 class PluginRef(msgspec.Struct, frozen=True):
-    """An enabled plugin. Weight 0: unset; it counts as 1 where weights apply."""
+    """An enabled plugin. Weight 0 stands for an unset one, which counts as 1 where weights apply."""
 
     name: str = ""
     weight: Int32 = 0

@@ -38,7 +38,7 @@ class LoggedAttempt(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=
     """`bound`, `unschedulable` or `error`."""
     node: str = ""
     total: int | None = None
-    """None if there was nothing to choose between."""
+    """None if there was no choice."""
     runner_up: str = ""
     runner_up_total: int | None = None
     margin: int | None = None

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 LOOK_AGAIN_S = 300.0
 """Interval of the checks whether the server has begun to serve a kind that it did not."""
 REFUSED_LIMIT_S = 5.0
-"""The longest step between retries of refused requests, as for want of permission."""
+"""The longest step between retries of refused requests, such as those without permission."""
 MANY = frozenset({"Pod", "Node"})
 """Kinds of which there are many objects, and which every server has; they are requested first."""
 NOT_SYNCED = "handlers are not fully synchronized"

@@ -36,11 +36,11 @@ class CycleState(Struct, eq=False):
     unreached: frozenset[str] = frozenset()
     """The plugins whose PreFilter had no turn, because one before them refused the pod for good."""
     row_counts: Ints | None = None
-    """For PreScore: how many feasible nodes each of its rows stands for; None means itself only."""
+    """For PreScore: the number of feasible nodes that each of its rows stands for; None if each stands for one."""
     cancellation: Cancellation = NEVER_CANCELLED
     """During PreBind: whether the pod was preempted meanwhile. A plugin that blocks reads it."""
     times: Times = field(default_factory=NEVER.copy)
-    """When the attempt was where; for metrics."""
+    """Times of the steps of the attempt, for metrics."""
     sampled_by: SchedulerMetrics | None = None
     """In a few attempts each plugin is timed; None in all others."""
     node_claims: dict[str, NodeClaimStatuses] | None = None

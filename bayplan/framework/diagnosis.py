@@ -50,7 +50,7 @@ class Diagnosis:
     pending_plugins: set[str] = field(default_factory=set)
     node_count: int = 0
     within: Bools | None = None
-    """bool per row: those of a placement, if only that is tried; None means all."""
+    """bool per row: the rows of a placement, if only these are tried; None if all are."""
     _by_row: RowStatuses | None = field(default=None, init=False, repr=False)
     """The status of each row that was judged with others, valid until the next attempt; None before any was."""
     _every: dict[int, list[Status]] = field(default_factory=dict, init=False, repr=False)
@@ -200,7 +200,7 @@ class Diagnosis:
         return not self.alone and self.inside is None and self.outside is None
 
     def histogram(self) -> Counter[str]:
-        """On how many nodes each reason was given."""
+        """The number of nodes per reason."""
         counts: Counter[str] = Counter()
         if self._by_row is not None:
             counts = self._by_row.histogram(self._counts(self._by_row))
@@ -244,7 +244,7 @@ class Diagnosis:
         return no_node_available(self.node_count, self.histogram())
 
     def _counts(self, by_row: RowStatuses) -> list[int]:
-        """On how many rows each status of `by_row` stands that is not replaced by another one."""
+        """The number of rows per status of `by_row`, without rows that have a status of their own."""
         if self._is_all_by_row:
             return by_row.counts
         shown = np.array(self._live)

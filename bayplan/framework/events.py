@@ -167,7 +167,9 @@ Helps = Callable[[Pod, Any, Any], bool]
 
 
 Affected = Callable[[Any, Any], Collection[str] | None]
-"""(object before, object after) -> the keys of the pods for which the hint may return Queue; None means any pod's."""
+"""(object before, object after) -> the keys of the pods for which the hint may return Queue; None if it may for any
+pod.
+"""
 
 
 class CalledFor(Enum):
@@ -233,7 +235,7 @@ def wait_for(
 
 
 def _hint_of(helps: Helps, event: ClusterEvent) -> HintFunction:
-    """The hint that says Queue where `helps` does; InputError for an object of another kind, or for none."""
+    """A hint that returns Queue if `helps` is true; InputError for an object of another kind, or without one."""
     kind = event.resource.rpartition("/")[2]
     needs_old = event.action == ActionType.Delete
     needs_new = not event.action & ActionType.Delete

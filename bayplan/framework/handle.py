@@ -183,7 +183,7 @@ class WaitingPod(Protocol):
         """The plugins that still hold the pod back."""
 
     def allow(self, plugin: str) -> None:
-        """`plugin` no longer holds the pod back; when none does, the pod goes on."""
+        """Allow the pod on behalf of `plugin`; it goes on to PreBind when no plugin holds it any more."""
 
     def reject(self, plugin: str, message: str) -> bool:
         """Refuse the pod; returns whether that was the first decision."""
@@ -325,13 +325,13 @@ class Handle:
     pause: Pause = field(default_factory=Pause)
     """For work within an attempt that takes its time: the next pod is tried after it."""
     sleep: Callable[[float], Awaitable[None]] = sleep
-    """Wait so many seconds of the loop's time, real or virtual; only within `async def` PreBind and Bind."""
+    """Wait for a number of seconds of the loop's time, real or virtual; only within `async def` PreBind and Bind."""
     filters: FilterRunner | None = None
     """Set once the profile's plugins are made."""
     extenders: PreemptionExtenders | None = None
     """None when no extender takes part in preemption."""
     node_order: Callable[[], Ints] | None = None
-    """The rows of all nodes in the order in which kube-scheduler would list them; None means in their own."""
+    """The rows of all nodes in the order in which kube-scheduler would list them; None for the order of the table."""
     metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
     """Counters for plugins; `metrics.add` takes metrics of its own."""
     faults: PluginFaults = field(default_factory=PluginFaults)

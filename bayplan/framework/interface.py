@@ -45,7 +45,7 @@ class Scope(Enum):
     """Dependencies of a plugin's verdict or raw score on a node, besides the pod."""
 
     CLUSTER = "cluster"
-    """Anything: judged in full for every pod."""
+    """The answer may depend on anything: the plugin is called for every pod."""
     GROUPS = "groups of nodes"
     """Counts of pods on groups of nodes: one node of each group is judged, see `Plugin.row_groups`."""
     NODE_ROW = "node row"
@@ -101,7 +101,7 @@ class Plugin:
         return plugin
 
     def spec_key(self, spec: PodSpec) -> Hashable | None:
-        """The part of the pod's spec that an answer depends on: pods with equal keys share it. Not asked for CLUSTER.
+        """The part of the pod's spec that an answer depends on: pods with equal keys share it. Not called for CLUSTER.
 
         By default None, that is, the answer may depend on the whole pod, its labels, namespace, owners, annotations
         and claims included. For GROUPS, labels, namespace and owners always count, too. The names of claims are empty
@@ -113,18 +113,20 @@ class Plugin:
         """The facts beyond the row that a NODE_ROW or NODE_OBJECT answer depends on; when it changes, all rows are
         stale.
 
-        For GROUPS: what beyond the table the columns depend on; a plugin without this method is asked for them again
-        after any change of an object.
+        For GROUPS: the facts beyond the table that the columns depend on; without this method `row_groups` is called
+        again after any change of an object.
         """
         return None
 
     def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | DomainRules | None:
         """For GROUPS: the columns by which the plugin distinguishes nodes for pods of the class of `pod`.
 
-        Nodes with equal values get equal answers from Filter and Score, and `normalize` goes by which scores there
-        are, not by how many. No column: the plugin has no effect on such pods, neither in Filter nor in Score. None
-        if it reads more than columns. `DomainRules`: the columns, and all that Filter and Score do with them. Asked
-        again when a node, a namespace, the affinity terms of pods on nodes or `cluster_key` change, but after a
+        Nodes with equal values get equal answers from Filter and Score, and `normalize` depends on the set of scores,
+        not on how often each occurs. An empty list if the plugin has no effect on such pods, neither in Filter nor in
+        Score.
+        None
+        if it reads more than columns. `DomainRules` are the columns, and all that Filter and Score do with them.
+        Called again when a node, a namespace, the affinity terms of pods on nodes or `cluster_key` change, but after a
         change of nodes only if `DomainRules.nodes_key` of some plugin is not the same; the values of a row change
         only with the row.
         """
@@ -141,15 +143,15 @@ class Plugin:
     def settled(self, spec: PodSpec) -> Settled:
         """Results of the plugin's PreFilter, PreScore, Reserve, Permit and PreBind that follow from the spec alone.
 
-        A method that is not called writes nothing to the CycleState. Asked once for pods that differ in the claims they
-        name; `commits` also for all pods of a DaemonSet, whose specs differ in the node that they name.
+        A method that is not called writes nothing to the CycleState. Called once for pods that differ in the claims
+        they name; `commits` also for all pods of a DaemonSet, whose specs differ in the node that they name.
         """
         return NOT_SETTLED
 
     def amount_rules(self, pod: Pod) -> AmountRules:
         """For NODE_ROW: the rules on amounts that are all that Filter and Score do with such pods.
 
-        None in place of a rule: that method does more. `scores_by_more`: Score depends on more than the row for such
+        None in place of a rule if that method does more. `scores_by_more`: Score depends on more than the row for such
         pods, and is called for each of them; whether it does may depend on the cluster as far as `cluster_key`
         reflects it.
         """

@@ -61,7 +61,7 @@ class Follower:
         self._version = -1
 
     def changes(self) -> Iterable[ObjectKey] | None:
-        """Changes since the last call; None means anything, as it does the first time."""
+        """Changes since the last call; None if they are unknown, as in the first call."""
         version, self._version = self._version, self._lister.version
         if version == self._version:
             return ()

@@ -74,7 +74,7 @@ class Reserved:
         return self._rows
 
     def among(self, rows: Ints | None) -> Ints:
-        """Those of `rows` that have nominated pods, ascending and each once; None means of all rows."""
+        """The rows with nominated pods among `rows`, or among all if that is None; ascending and without repetition."""
         if rows is None:
             return self.rows
         found = [row for row in set(rows.tolist()) if row in self._pods]

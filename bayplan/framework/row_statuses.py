@@ -145,7 +145,7 @@ class RowStatuses:
         return counts
 
     def fit_error(self, node_count: int) -> str:
-        """The sentence about all rows, in a cluster of so many nodes."""
+        """The sentence about all rows, in a cluster of `node_count` nodes."""
         if self._fit_error[0] != node_count:
             self._fit_error = (node_count, no_node_available(node_count, self.histogram()))
         return self._fit_error[1]

@@ -21,7 +21,7 @@ async def find_served(
 ) -> list[Resource]:
     """Those of `resources` that the server serves, in order, each in the newest version that it has.
 
-    Raises ApiError when discovery fails so many times.
+    Raises ApiError when discovery fails `tries` times.
     """
     wanted = [resource.versions for resource in resources]
     paths = list(dict.fromkeys(one.group_path for versions in wanted for one in versions))

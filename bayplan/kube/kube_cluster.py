@@ -174,7 +174,7 @@ class KubeCluster(ObjectIndex):
                     await sender.patch(f"{path}/status", patch, STRATEGIC_MERGE_PATCH)
                 await sender.request("DELETE", path, body)
             except (NotFoundError, ConflictError):
-                pass  # it is gone, and another pod may have its name
+                pass  # the pod was deleted, and another may have its name
 
         return self._evicted(self._ask(job, f"evict {stored.key}"), stored, preemptor)
 

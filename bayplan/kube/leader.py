@@ -97,7 +97,7 @@ class LeaderElector:
         self._slow_renewals = 0
         self._recording: asyncio.Future[None] | None = None
         self._good_until = NEVER
-        """Until when no other candidate can have the lease; one number, as other threads read it."""
+        """Time until which no other candidate can have the lease; a single number, because other threads read it."""
 
     @property
     def leader(self) -> str:
@@ -149,7 +149,7 @@ class LeaderElector:
         self._recording = asyncio.ensure_future(self._record("became leader"))
 
     def end_term(self) -> None:
-        """Write nothing any more: another holds the lease."""
+        """Stop writing: another candidate holds the lease."""
         self._good_until = NEVER
 
     async def hold(self) -> None:

@@ -21,7 +21,8 @@ Tree = dict[str, Any]
 def status_patch(
     pod: Pod, condition: PodCondition | None, nominated_node_name: str | None, now: str
 ) -> bytes | None:
-    """The strategic merge patch that sets a condition and the nominated node, each unless None; None means no change.
+    """The strategic merge patch that sets a condition and the nominated node, each unless None; None if nothing
+    changes.
 
     Mirrors UpdatePodCondition of pkg/api/v1/pod/util.go: the time moves when the condition's status
     changes.
@@ -53,7 +54,8 @@ def _condition(status: PodStatus, condition: PodCondition, now: str) -> Tree:
 
 
 def group_status_patch(old: PodGroup, new: PodGroup) -> bytes | None:
-    """The strategic merge patch with the conditions of `new` that `old` lacks or has otherwise; None means no change.
+    """The strategic merge patch with the conditions of `new` that `old` lacks or has otherwise; None if nothing
+    changes.
 
     It has the uid, so that another group of the same name is not written.
     """

@@ -263,7 +263,7 @@ class Reflector:
         return len(gone)
 
     async def _pages(self, query: dict[str, str | int]) -> AsyncIterator[_List]:
-        """All pages. The next one is on its way while one is read."""
+        """All pages. The next page is requested while one is read."""
         page = await self._page(query)
         while page.metadata.continue_:
             following = {**query, "continue": page.metadata.continue_}

@@ -34,7 +34,7 @@ class Family(ABC):
 
 
 class Recorded(Family, Generic[S]):
-    """A metric whose series are held and changed by other code."""
+    """A metric whose series belong to other code, which changes them."""
 
     def __init__(self, name: str, help: str, make: Callable[[], S]) -> None:
         super().__init__(name, help)

@@ -100,7 +100,7 @@ class ActiveQueue:
         return info if info is not None and self._start(info) else None
 
     def _start(self, info: QueuedPodInfo) -> bool:
-        """The pod is in flight from now on; False: it was already."""
+        """Mark the pod as in flight; False if it was in flight already."""
         info.attempts += 1
         if not self._in_flight.start(info):
             log.error(

@@ -170,7 +170,7 @@ class HintPlan:
         return ask_for(calls, info.pod, old, new) if calls else SKIP
 
     def affected(self, rejection: Rejection, old: Any, new: Any) -> Iterable[str] | None:
-        """The keys of the pods with this rejection that the event may affect; None means any of them."""
+        """The keys of the pods with this rejection that the event may affect; None if it may affect any of them."""
         if self._is_wildcard:
             return None
         if rejection not in self._affected:

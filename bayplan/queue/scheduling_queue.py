@@ -169,7 +169,9 @@ class SchedulingQueue:
     # Events.
 
     def count_unheard(self, event: ClusterEvent, number: int) -> bool:
-        """Count so many events that no pod waits for; False, without effect, if one may, or is being tried."""
+        """Count `number` events that no pod waits for; False, without effect, if a pod may wait for one, or is being
+        tried.
+        """
         if self.unschedulable or self.backoff.members or self.in_flight.infos():
             return False
         self._hints.plan(event).unheard.count += number
@@ -349,7 +351,7 @@ class SchedulingQueue:
 
     def _missed(self, info: QueuedPodInfo) -> QueueingStrategy:
         """The strategy from the events since the pop; after an error, or for a pod not in flight,
-        Queue. A pod that a fault of a plugin failed waits in any case."""
+        Queue. A pod that failed by a fault of a plugin always waits."""
         if FAULT in info.unschedulable_plugins:
             return SKIP
         if not info.has_rejectors or info.pod.uid not in self.in_flight:

@@ -40,7 +40,7 @@ from ..table import Bools, Ints, NodeTable
 from .settlement import AS_READ, SettledPods
 
 Step: TypeAlias = tuple[ClusterObject | None, ClusterObject | None]
-"""An object and its replacement; None means absent."""
+"""An object and its replacement; None if it is absent."""
 
 
 class StillCluster(ObjectIndex, NoClient):
@@ -48,7 +48,7 @@ class StillCluster(ObjectIndex, NoClient):
 
     @classmethod
     def of(cls, cluster: ObjectIndex) -> StillCluster:
-        """A cluster with the objects of `cluster`, whose watchers learn nothing of temporary replacements."""
+        """A cluster with the objects of `cluster`, whose watchers are not notified of temporary replacements."""
         still = cls()
         still._objects, still._spaces = cluster._objects, cluster._spaces
         still._log = cluster._log
@@ -177,7 +177,7 @@ class TrialCluster:
         return found
 
     def copies(self, pod: Pod) -> Ints | None:
-        """int64 per row: how many pods like this one fit beside each other; None if more than amounts decides."""
+        """int64 per row: the number of copies of the pod that fit; None if more than amounts decides."""
         return Inquiry(self.scheduler, pod).copies()
 
     def fill(
@@ -344,7 +344,7 @@ def counts_for_others(pod: Pod) -> bool:
 
 
 def _take_over(waiting: Sequence[Pod], old: Scheduler, new: Scheduler) -> None:
-    """Give the pods without a node to another scheduler with the same cache, where they come one after the other."""
+    """Give the pods without a node to another scheduler with the same cache, which schedules them one after the other."""
     for held in list(old.waiting_pods):
         old.cache.forget_pod(held.pod)
     for pod in waiting:

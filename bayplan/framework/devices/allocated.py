@@ -35,7 +35,7 @@ class Allocated:
         )
 
     def set(self, claim_uid: str, allocation: AllocationResult | None) -> None:
-        """Set the devices of a claim; None means nothing."""
+        """Set the devices of a claim; None if it has none."""
         before = self._claims.get(claim_uid)
         if before is allocation or (before and allocation and before.devices is allocation.devices):
             return  # a claim that is written has the devices that it was about to get

@@ -134,7 +134,7 @@ class Pool:
         return (made for made, _ in self._slices.values())
 
     def put(self, name: str, made: ResourceSlice | None) -> None:
-        """A slice came, changed or (None) went."""
+        """A slice was added, changed or (None) deleted."""
         self._views.clear()
         self._slices.pop(name, None)
         if made is not None:

@@ -24,7 +24,7 @@ class Picked(NamedTuple):
     candidates: list[Candidate]
     """Tainted or not."""
     usable: list[Candidate]
-    """Those without the ones whose taints are not tolerated; one that could not be judged stays."""
+    """The devices without untolerated taints; a device that could not be judged is kept."""
     are_plain: bool
     """Whether all of the usable ones are just free or in use."""
 
@@ -58,7 +58,7 @@ class Inventory:
         self.changes = RowLog()
 
     def set_slice(self, name: str, made: ResourceSlice | None) -> None:
-        """A slice came, changed or (None) went."""
+        """A slice was added, changed or (None) deleted."""
         before = self._slices.pop(name, None)
         after = (made.spec.driver, made.spec.pool.name) if made is not None else None
         if before is not None and before != after:

@@ -121,7 +121,7 @@ def _compiled(text: str, features: DeviceFeatures) -> Expression:
 
 
 def _names(texts: Iterable[str], features: DeviceFeatures) -> frozenset[str] | None:
-    """The attributes and capacities that some expressions can look at together; None means any."""
+    """The attributes and capacities that some expressions can read together; None if they can read any."""
     found: set[str] = set()
     for text in texts:
         try:
