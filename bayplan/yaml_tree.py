@@ -2,7 +2,7 @@
 
 Works on the parser's events, which is several times faster than the usual loader. Mirrors sigs.k8s.io/yaml: `y` and `n`
 are booleans, dates and base-60 numbers are text, keys are text as JSON spells their value. Of equal keys the last
-counts where the caller wants to know of them, else they are refused, as are aliases that expand too much, too deep
+counts if the caller handles them, else they are refused, as are aliases that expand too much, too deep
 nesting, and numbers that JSON does not have. `format_tree` is the way back. PyYAML is imported with the first text.
 """
 
@@ -48,7 +48,7 @@ _CACHE_LIMIT = 1 << 16
 
 
 class YamlError(InputError):
-    """The text is not supported YAML; `line` and `column` count from 1 within the text, 0: unknown."""
+    """The text is not supported YAML; `line` and `column` count from 1 within the text; 0 if unknown."""
 
     def __init__(self, problem: str, line: int = 0, column: int = 0) -> None:
         super().__init__(f"line {line}: {problem}" if line else problem)

@@ -68,9 +68,9 @@ class BudgetCounts:
         return all(use.down < use.allowed for use in self.uses_of(pod))
 
     def follow(self, pod: Pod) -> None:
-        """Read how many disruptions the budgets of the pod, which is still there, allow by now.
+        """Read how many disruptions the budgets of a pod, which was not evicted yet, allow now.
 
-        They allow more than at first when pods of theirs were placed that waited.
+        They allow more than at first after waiting pods that they select were placed.
         """
         for use in self.uses_of(pod):
             budget = self._cluster.get("PodDisruptionBudget", *use.budget.split("/", 1))

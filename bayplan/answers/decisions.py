@@ -381,9 +381,8 @@ def _may_wait(pod: Pod) -> bool:
 
 
 def _is_refused_again(pod: Pod, before: Pod) -> bool:
-    """Whether the change of the pod shows an attempt that found no node.
-
-    Recordings have no messages: there a change of nothing else shows another message.
+    """Whether the change of the pod shows an attempt that found no node. Recordings have no messages: if nothing else
+    changed, the message did.
     """
     condition = _refusal(pod.status)
     if condition is NO_CONDITION:

@@ -43,7 +43,7 @@ class MemberState(StrEnum):
     PLACED = "placed"
     FITS = "fits"
     PREEMPTS = "preempts"
-    """It would get the node once other pods are gone."""
+    """The member would get the node after other pods were removed."""
     REFUSED = "refused"
     """No node fits it, given the members before it."""
     NOT_TRIED = "notTried"

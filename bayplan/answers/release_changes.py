@@ -63,7 +63,7 @@ class ReleaseChanges(msgspec.Struct, rename="camel"):
     """The number of members of pod groups that were not judged, because one release alone places them together."""
     changed: list[ChangedDecision] = msgspec.field(default_factory=list)
     notes: list[str] = msgspec.field(default_factory=list)
-    """Changes beside decisions: metrics that go or come, and API versions that objects have to move to."""
+    """Changes other than decisions: removed and added metrics, and API versions to which objects must be migrated."""
 
     def counts(self) -> Counter[str]:
         """The number of pods by kind of change."""
@@ -100,7 +100,7 @@ class ReleaseChanges(msgspec.Struct, rename="camel"):
 
 
 def metric_notes(before: Release, after: Release) -> Iterator[str]:
-    """A sentence about the metrics that go with the change of the release, and one about those that come."""
+    """A sentence about the metrics that only the former release has, and one about the added ones."""
     gone = after.missing_metrics - before.missing_metrics
     new = before.missing_metrics - after.missing_metrics
     for names, release in ((gone, before), (new, after)):

@@ -118,7 +118,9 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         """The number of entries per column."""
         self.resources = tuple(dict.fromkeys(name for node in nodes for name in node.allocatable))
         self._parts = self._find_parts(first)
-        """By resource of which plugins have parts: how many a node has at most, and how much a whole one is."""
+        """By resource that plugins divide into parts: the highest number of parts of a node, and the amount of a whole
+        part.
+        """
         self._scale = UnitScale.of(nodes, self.resources) if normalised else None
         self.observation_space = spaces.Dict(self._spaces())  # type: ignore[assignment]  # of any keys
         self.episode: Episode | None = None

@@ -210,7 +210,7 @@ class _BlockReader:
     def __init__(self) -> None:
         self._texts = [""]
         self._times: list[str | None] = [None]
-        """The same texts, with None for the empty one."""
+        """The texts, with None in place of the empty one."""
         self._likes: list[tuple[Any, ...]] = []
         self._rests: dict[int, Node] = {}
 

@@ -53,7 +53,7 @@ _JSON_START = re.compile(rb"\s*[{\[]\s*[\"{\[]")
 
 
 class Found(NamedTuple):
-    """A part of a text, its document and item (-1: none), and the position in the text.
+    """A part of a text, its document and item (-1 if it has none), and the position in the text.
 
     The content is an object, consecutive objects of a list from `item` on, an unknown field, an object that
     kube-apiserver refuses, or a note about the text of the document.

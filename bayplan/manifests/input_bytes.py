@@ -64,7 +64,7 @@ def input_limit() -> int | None:
 
 @contextmanager
 def limited_input(limit: int | str | None, name: str = OPTION) -> Iterator[None]:
-    """Within it, at most so many bytes of each file are read; None leaves the limit as it is.
+    """Inside the block, at most this number of bytes of each file is read; None leaves the limit as it is.
 
     Raises InputError, with the name of the option or argument, for anything but a size.
     """
@@ -136,7 +136,7 @@ class InputStream(io.RawIOBase):
         return data
 
     def _unpack(self, size: int) -> bytes:
-        """At most so many unpacked bytes, however many the packed ones stand for; b"" at the end."""
+        """At most `size` unpacked bytes, whatever the ratio of compression; b"" at the end."""
         while True:
             if self._unpacker.eof:
                 self._rest = self._unpacker.unused_data.lstrip(b"\0") or self._more()

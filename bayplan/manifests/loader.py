@@ -101,7 +101,7 @@ class Manifests(msgspec.Struct):
     stored_unknown: dict[FaultKey, ManifestFault] = msgspec.field(default_factory=dict)
     """The same of objects that an API server stored; each is a note."""
     notes: list[str] = msgspec.field(default_factory=list)
-    """Where autoscalers limit their series; lists without items; keys that are there twice."""
+    """Where autoscalers limit their series; lists without items; repeated keys."""
     invalid: dict[FaultKey, ManifestFault] = msgspec.field(default_factory=dict)
     """Objects that kube-apiserver refuses, by file, kind, and reason without names."""
 

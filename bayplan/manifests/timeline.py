@@ -100,7 +100,7 @@ class TimelineWire(Wire, frozen=True):
 
 
 def created_at(obj: ClusterObject) -> float:
-    """When the object is added, in seconds, by its annotation; 0: at the start."""
+    """Time when the object is added, in seconds, by its annotation; 0 for the start."""
     text = obj.annotations.get(CREATED_AT)
     return 0.0 if text is None else parse_duration(text) or 0.0
 

@@ -261,7 +261,7 @@ def expect_number(where: str, name: str, given: Any, optional: bool = False) -> 
 
 
 def several(where: str, name: str, given: Any, kinds: tuple[type, ...], expected: str) -> list[Any]:
-    """The things that were given: one stands for a list of one. Raises TypeError for anything else."""
+    """The given values as a list; a single value is a list of one. Raises TypeError for other types."""
     if isinstance(given, kinds):
         return [given]
     if isinstance(given, Mapping | str | bytes) or not isinstance(given, Iterable):

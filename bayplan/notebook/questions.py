@@ -51,7 +51,7 @@ from ..sweeps.document import parse_sweep
 from .cluster import Cluster, PluginLike, PoolSource, expect, expect_number, pools_of, several
 
 ConfigSource: TypeAlias = SchedulerConfiguration | Mapping[str, Any] | str | Path | None
-"""A configuration, plain data of one, or a file; None means kube-scheduler's defaults."""
+"""A configuration, plain data of one, or a file; None for kube-scheduler's defaults."""
 Gates: TypeAlias = Mapping[str, bool] | str
 
 

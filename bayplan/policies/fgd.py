@@ -95,7 +95,7 @@ class FGD(GpuPolicy):
     def _take_tasks(self) -> None:
         """Take the typical tasks from the pods on nodes, if there are twice or half as many as last time.
 
-        Points of all nodes must be by the same tasks, so this happens between two pods, never while one is judged.
+        The points of all nodes must depend on the same tasks, so the tasks change between two pods only.
         """
         if self._args.tasks:
             return

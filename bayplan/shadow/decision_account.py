@@ -37,13 +37,13 @@ class SchedulerAccount(AccountPart):
     bound: int = 0
     refused: int = 0
     preemptions: int = 0
-    """Of the refusals: those whose victims were compared."""
+    """Number of refusals whose victims were compared."""
     agreements: dict[str, int] = msgspec.field(
         default_factory=lambda: dict.fromkeys(map(str, Agreement), 0)
     )
     """Number of decisions per verdict."""
     points_lost: int = 0
-    """Sum over the sampled decisions: the best total less that of the node."""
+    """Sum over the sampled decisions of the best total minus the total of the chosen node."""
     points_lost_by_plugin: dict[str, PointRange] = msgspec.field(default_factory=dict)
     split_decisions: int = 0
     """Number of sampled decisions that `points_lost_by_plugin` is from; all but those of busy times."""
@@ -128,7 +128,7 @@ class WaitAccount(AccountPart):
     """Time between two questions: the resolution of the figures."""
 
     def add(self, pod: str, seconds: float) -> None:
-        """Count a pod that has waited so long beside a feasible node."""
+        """Count a pod that has waited for `seconds` while a node was feasible."""
         self.pods += 1
         self.seconds += seconds
         if seconds > self.longest_s:

@@ -134,7 +134,7 @@ def _around(node_name: str, pod: Pod, objects: Iterable[Any]) -> Iterator[Any]:
 
 
 def _write(path: Path, tree: Any) -> None:
-    """Write beside its place, then put it there."""
+    """Write a temporary file beside `path`, then rename it."""
     beside = path.with_suffix(".part")
     beside.write_bytes(gzip.compress(msgspec.json.encode(tree), COMPRESSION, mtime=0))
     os.replace(beside, path)

@@ -103,7 +103,7 @@ class LiveShadow:
         return self._follower.interrupted
 
     async def follow(self, ended: asyncio.Event, seconds: float | None = None) -> None:
-        """Follow until `ended`, or for so many seconds after all objects were read. Raises ApiError if refused."""
+        """Follow until `ended`, or for `seconds` after all objects were read. Raises ApiError if refused."""
         following = asyncio.ensure_future(self._follower.run())
         ending = asyncio.ensure_future(ended.wait())
         working: asyncio.Future[None] | None = None
@@ -396,7 +396,7 @@ class Backlog:
         kept = sorted(latest.values(), key=lambda one: one.at_s)
         self.merged += len(self._changes) - len(kept)
         self._changes = deque(kept)
-        # as many objects as there are may have changed; merge again when the queue has doubled
+        # every object may have changed: merge again when the queue has doubled
         self._limit = max(self._most, 2 * len(kept))
 
 
@@ -413,7 +413,7 @@ class _Held(msgspec.Struct):
     listing: asyncio.Future[Batch | None]
     due_s: float = 0.0
     looks: int = 0
-    """Number of checks of the watches; they are read between two of them."""
+    """Number of checks of the watches; events are read between two checks."""
 
 
 class FreshnessCheck:

@@ -32,11 +32,11 @@ class ScaledNode(PlainPart):
     type: str
     zone: str
     price: float | None
-    """Per hour; None means unknown."""
+    """Per hour; None if unknown."""
     is_spot: bool = False
     launched_s: float = 0.0
     joined_s: float | None = None
-    """Time when it could run pods; None means not yet."""
+    """Time when it could run pods; None before."""
     removed_s: float | None = None
     why: str = ""
     """Reason why it was removed."""

@@ -66,7 +66,7 @@ class CronRuns:
         return [f"cronjob {cron_job.key}: {self._remark(cron_job, self._controller)}"]
 
     def run(self, has_ended: bool) -> bool:
-        """Create the jobs that are due; return whether there are new ones. `has_ended`: pods may have ended."""
+        """Create the jobs that are due; return whether there are new ones. With `has_ended` pods may have ended."""
         if self._controller is None or not self._runs:
             return False
         if has_ended:

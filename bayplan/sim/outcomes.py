@@ -77,7 +77,7 @@ class NodeUse(msgspec.Struct):
     pods_before: int = 0
     pods_after: int = 0
     added_s: float | None = None
-    """Time when it was added, on the simulation's clock; None means at the start."""
+    """Time when it was added, on the simulation's clock; None for the start."""
     removed_s: float | None = None
 
     def to_dict(self) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class PlainPart:
 
 
 class _Entry(NamedTuple):
-    """A name, its attribute, and the mark behind it; empty without one."""
+    """A name, its attribute, and the mark after it, which may be empty."""
 
     name: str
     attribute: str

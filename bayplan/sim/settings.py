@@ -53,7 +53,7 @@ class Settings(msgspec.Struct, frozen=True):
         return input_needs(self.effective_config, self.plugins)
 
     def with_unschedulable_limit(self, seconds: float) -> Settings:
-        """The same, with pods that stay unschedulable for so long tried again without an event."""
+        """The same settings, with a time after which unschedulable pods are tried again without an event."""
         limited = msgspec.structs.replace(
             self.effective_config, pod_max_in_unschedulable_pods_s=seconds
         )

@@ -106,7 +106,7 @@ def _gang_note(gang: CustomGang, has_gangs: bool) -> str:
 
 
 def _replica_sets(workload: CustomWorkload, there: int) -> Iterator[ReplicaSet]:
-    """A ReplicaSet for each template; pods that are there count for the first templates."""
+    """A ReplicaSet for each template; existing pods count for the first templates."""
     if not workload.pods:
         replicas = max(workload.spec.replicas - there, 0)
         yield _replica_set(workload, workload.name, replicas, workload.spec.template)

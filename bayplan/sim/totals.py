@@ -81,7 +81,7 @@ class TotalsChange(msgspec.Struct, frozen=True):
 
 
 def totals_of_uses(uses: Iterable[NodeUse]) -> TotalsChange:
-    """The totals of the nodes that were there at the start, and of those that are there at the end."""
+    """The totals of the initial nodes, and of the nodes at the end."""
     uses = list(uses)
     before = (
         (use.node, {**use.before, PODS: use.pods_before}) for use in uses if use.added_s is None

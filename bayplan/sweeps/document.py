@@ -49,7 +49,7 @@ class SweepInput:
     demands: tuple[float | None, ...] = (None,)
     """Percentages of the GPUs that pods are sampled for; None means every pod once, at its own time."""
     sampling_seed: int | None = None
-    """The seed of the sample; None means that of the run."""
+    """The seed of the sample; None for that of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class SweepConfiguration:
 
     name: str
     tree: Mapping[str, Any] | None = None
-    """The configuration as plain data; None means kube-scheduler's defaults."""
+    """The configuration as plain data; None for kube-scheduler's defaults."""
     plugins: tuple[str, ...] = ()
     """Python files, and names of installed modules."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class SweepDocument:
     until_s: float | None = None
     """Time when a run is stopped, on its own clock."""
     measures: tuple[str, ...] = ()
-    """Those that a summary shows; empty: some of general interest."""
+    """The measures that a summary shows; empty for some of general interest."""
     ties: str = TIES[0]
     """Choice between nodes with equal scores: at random by the seed, or the first by name."""
 

@@ -28,7 +28,7 @@ CSV, PARQUET = ".csv", ".parquet"
 JOURNAL = ".runs.jsonl"
 INTERVAL_S = 5.0
 SHARE_OF_TIME = 20
-"""A table that takes long to write is written so much more rarely."""
+"""Pause between two writes of a table, as a multiple of the duration of one."""
 DONE, FAILED = "done", "failed"
 
 

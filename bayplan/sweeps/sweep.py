@@ -113,7 +113,7 @@ class SweepResults(ShownAnswer):
 
 
 class Sweep:
-    """The runs of a document. With `path`, results are written there, and runs that are there are not repeated."""
+    """The runs of a document. With `path`, results are written to it, and runs with results in it are not repeated."""
 
     def __init__(
         self, document: SweepDocument, path: Path | None = None, *, retry_failed: bool = False

@@ -61,7 +61,7 @@ class SweepRun(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     what: RunInput = RunInput()
     config: dict[str, Any] | None = None
-    """The configuration with these values; None means kube-scheduler's defaults."""
+    """The configuration with these values; None for kube-scheduler's defaults."""
     plugins: tuple[str, ...] = ()
     feature_gates: dict[str, bool] = {}
     kubernetes_version: str = ""

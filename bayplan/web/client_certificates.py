@@ -26,7 +26,7 @@ class ClientAuthorities(msgspec.Struct):
 
     context: ssl.SSLContext
     names: Sequence[str] = ()
-    """Common names of proxies; empty: any that the authority signed."""
+    """Common names of proxies; empty for any that the authority signed."""
     user_headers: Sequence[str] = ()
     uid_headers: Sequence[str] = ()
     group_headers: Sequence[str] = ()

@@ -146,7 +146,7 @@ class NodeSearch:
     hopeless: dict[str, str]
     """Pods that no number of such nodes helps, with their messages."""
     is_fewest: bool | None = None
-    """Whether no choice of one node less is enough; False: not all were tried. None if the nodes were added in turn."""
+    """Whether every choice of one node less was tried, and none is enough. None if the nodes were added in turn."""
 
     @property
     def likes(self) -> tuple[str, ...]:

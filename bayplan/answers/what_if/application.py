@@ -129,7 +129,7 @@ class _Rollouts:
 
     stage: Stage
     before: set[str]
-    """The uids of the pods that were there."""
+    """The uids of the pods before the change."""
     _courses: dict[Key, RolloutCourse] = field(default_factory=dict)
     _with_new_template: set[Key] = field(default_factory=set)
     _has_ended: bool = False

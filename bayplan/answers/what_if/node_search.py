@@ -20,7 +20,7 @@ Counts: TypeAlias = tuple[int, ...]
 """A number of nodes for each node to copy."""
 MAX_EXCHANGES = 40
 MAX_PROOF = 60
-"""At most so many choices of one node less are tried to prove that a number is the lowest."""
+"""Limit on the choices of one node less that are tried to prove that a number is the lowest."""
 
 
 def fit_with_nodes(

@@ -49,7 +49,7 @@ class Driver:
         self.between_rounds: list[Callable[[], None]] = []
         """Called after every round."""
         self.when_idle: list[Callable[[], bool]] = []
-        """Called when no pod is ready and some are wanted; False: nothing left to do."""
+        """Called when no pod is ready and some are wanted; returns False if nothing is left to do."""
         self._passing: dict[str, list[Pod]] = {}
         self.scheduler: Scheduler = build_scheduler(
             config or default_config(feature_gates),

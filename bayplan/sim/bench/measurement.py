@@ -146,7 +146,7 @@ def in_own_process(work: Callable[..., T], *args: Any) -> T:
             return pool.submit(work, *args).result()
         except BrokenProcessPool:
             raise BayplanError(
-                "bench: expected the process of the run to end by itself; it was killed, as for want of memory"
+                "bench: expected the process of the run to end by itself; it was killed, possibly for lack of memory"
             ) from None
 
 

@@ -285,7 +285,7 @@ class WorkloadExecutor:
 
 
 class Churning:
-    """Add, or delete, an object of each template after every so many rounds."""
+    """Add, or delete, an object of each template after every `every` rounds."""
 
     def __init__(
         self,
@@ -333,7 +333,7 @@ class Churning:
 
 
 class Deleting:
-    """Delete one more pod after every so many rounds, and whenever no pod is ready."""
+    """Delete one more pod after every `every` rounds, and whenever no pod is ready."""
 
     def __init__(self, driver: Driver, pods: Iterable[Pod], every: int) -> None:
         self._driver = driver

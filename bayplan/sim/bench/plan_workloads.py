@@ -50,7 +50,7 @@ CORE_PRICE, GI_PRICE = 0.03, 0.004
 
 
 def web_workload(seed: int, deployments: int, pods: int) -> Iterator[dict[str, Any]]:
-    """Deployments with about so many pods; every third is spread over zones, every tenth has a node for each pod."""
+    """Deployments with about `pods` pods; every third is spread over zones, every tenth has a node for each pod."""
     draw = random.Random(seed)
     yield _daemon("logs", 100, 200)
     yield _daemon("metrics", 50, 100)

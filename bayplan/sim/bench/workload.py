@@ -65,7 +65,7 @@ class BenchWorkload:
 
     @property
     def threshold(self) -> float:
-        """The minimum throughput in pods per second that the size requires; 0: none."""
+        """The minimum throughput in pods per second that the size requires; 0 if it requires none."""
         threshold = self.size.threshold
         return float(threshold) if isinstance(threshold, int | float) else 0.0
 

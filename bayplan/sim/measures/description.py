@@ -35,7 +35,7 @@ class Measure(PlainPart, msgspec.Struct, frozen=True):
     """As tables show it."""
     unit: MeasureUnit
     direction: int
-    """Whether more (1) or less (-1) is better; 0: it depends on the aim."""
+    """Whether more (1) or less (-1) is better; 0 if that depends on the aim."""
     doc: str
     is_repeatable: bool = True
     """Whether a second run with the same input and seed gives the same value."""

@@ -133,7 +133,7 @@ class RunningUse:
             self._pending += sign
 
     def _pass(self, now_s: float) -> None:
-        """Time goes on to `now_s`, with everything as it is."""
+        """Advance to `now_s` with unchanged amounts."""
         since_s, self._since_s = self._since_s, now_s
         for name, series in self._series.items():
             offered = self._offered[name]

@@ -21,10 +21,10 @@ from .stream_results import RowSink, StreamedResults
 
 
 class StreamedSimulation(Simulation):
-    """A simulation in memory for the pods that are there at a time, however many there are in all.
+    """A simulation whose memory depends on the number of pods at a time, not on their total.
 
-    `stream` yields objects in the order of their times (the annotation bayplan.dev/created-at): first those that are
-    there at the start, with the `objects` that are given as a whole. Each pod's row is passed to `sink` when it ends.
+    `stream` yields objects in the order of their times (the annotation bayplan.dev/created-at): first the initial
+    ones, with the `objects` that are given as a whole. Each pod's row is passed to `sink` when it ends.
     Decisions are those of an ordinary simulation of all objects. Finished pods leave the cluster, and so do
     jobs whose last pod has finished.
     """

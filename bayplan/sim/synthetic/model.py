@@ -45,7 +45,7 @@ class JobKind(msgspec.Struct, frozen=True):
     requests: Mapping[str, DrawnNumber]
     """Of each pod: cpu in cores, memory in bytes, others in whole units."""
     duration: DrawnNumber | None = None
-    """Seconds on the node; None means for ever."""
+    """Seconds on the node; None if it does not end."""
     share: float = 1.0
     """How frequent it is, as compared with other kinds."""
     namespace: str = "default"

@@ -152,7 +152,7 @@ class Alibaba2018(PublishedTrace):
         return found
 
     def _memory(self, row: Row, column: str) -> float | None:
-        """GiB; None for no value and for those that stand for an invalid one."""
+        """GiB; None if the value is absent or marked as invalid."""
         share = row.signed(column)
         return share / 100 * self.memory_gib if share is not None and 0 <= share <= 100 else None
 

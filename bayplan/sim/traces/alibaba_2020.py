@@ -68,7 +68,7 @@ FORMAT = TraceFormat(
 class _Job:
     submitted_s: float
     gpu_type: str
-    """The type of GPU that it requires; empty: any."""
+    """The type of GPU that it requires; empty for any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,8 +79,9 @@ FORMAT = TraceFormat(
 )
 
 Event: TypeAlias = tuple[int, int, int, int, int, float, float, int, int, str]
-"""Collection, index, time in microseconds, order, type, cpus, memory (-1: none), priority (-1: none), class (-1: none),
-constraints; sorted in this order."""
+"""Collection, index, time in microseconds, order, type, cpus, memory, priority, class (-1 if it has none),
+constraints; sorted in this order.
+"""
 
 
 @dataclass(kw_only=True)
@@ -210,7 +211,9 @@ class _Submission:
 
 
 def _in_order(events: list[Event], is_open: bool) -> list[Event]:
-    """Events of an instance at one time: one that is there ends first if it is also submitted again; else last."""
+    """Order of the events of an instance at one time: an existing instance ends first if it is also submitted again,
+    else last.
+    """
     ends_first = is_open and any(event[4] == SUBMIT for event in events)
     ranks = {SUBMIT: 1, SCHEDULE: 2, **dict.fromkeys(ENDS, 0 if ends_first else 4)}
     return sorted(events, key=lambda event: ranks.get(event[4], 3))

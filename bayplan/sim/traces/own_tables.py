@@ -131,7 +131,7 @@ class _Cells(msgspec.Struct, frozen=True):
     values: Mapping[str, str]
 
     def count(self) -> int | None:
-        """The number of copies; None means one, with its name unchanged."""
+        """The number of copies; None for one, with its name unchanged."""
         return None if "count" not in self.values else self.row.number(self.columns.place("count"))
 
     def resources(self) -> dict[str, str]:

@@ -28,7 +28,7 @@ class TraceTable:
     about: str
     is_optional: bool = False
     needed: tuple[str, ...] = ()
-    """The columns that must be there when the first line names them; empty: all."""
+    """The columns that are required when the first line names columns; empty for all."""
 
     @property
     def columns(self) -> tuple[str, ...]:

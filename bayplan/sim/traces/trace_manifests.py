@@ -54,7 +54,9 @@ def make_node(
 
 
 def with_pod_limit(manifests: Iterable[Manifest], limit: int | None) -> Iterator[Manifest]:
-    """The manifests, in which each node takes so many pods, those of a Timeline, too; None leaves them as they are."""
+    """The manifests with a limit on the pods of each node, including the nodes of a Timeline; None leaves them
+    unchanged.
+    """
     for manifest in manifests:
         if limit is not None and manifest["kind"] in ("Node", "Timeline"):
             _limit_pods(manifest, str(limit))
@@ -105,8 +107,8 @@ def make_pod(
 
 
 def times(created_s: float | None, duration_s: float | None) -> dict[str, str]:
-    """Annotations: when the pod is created, and how long it runs once it has a node; None means from the start, for
-    ever.
+    """Annotations with the time when the pod is created, None for the start, and the time that it runs on its node,
+    None if it does not end.
 
     A pod runs for a second at least.
     """
