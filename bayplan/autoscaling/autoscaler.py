@@ -367,9 +367,8 @@ def first_nodes(pools: Iterable[NodePool], objects: Iterable[ClusterObject]) -> 
 def neglected_pods(
     pods: Iterable[Pod], options: LaunchOptions, shadow: TrialCluster, use: PoolUse
 ) -> list[NeglectedPod]:
-    """The pods that no node takes that exists or boots, and a new one would that its pool may have.
-
-    There are none in a run as it should be: checked with the filters on new nodes, apart from how an autoscaler
+    """The pods that fit on no existing or booting node, but on a new one that its pool allows. A correct run has none:
+    checked with the filters on new nodes, apart from how an autoscaler
     plans.
     """
     pods = list(pods)
@@ -389,7 +388,7 @@ def neglected_pods(
 
 
 def _taker(pod: Pod, options: list[LaunchOption], shadow: TrialCluster) -> LaunchOption | None:
-    """The first option whose new node would take the pod; None if there is none, or an existing node takes it.
+    """The first option whose new node can run the pod; None if there is none, or if an existing node can.
 
     Each is tried alone: a further node could be a further domain of a spread. Of a pool in a zone the largest is tried.
     """

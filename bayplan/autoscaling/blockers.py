@@ -1,4 +1,4 @@
-"""Blockers: why a node may not be taken away by choice.
+"""Blockers: reasons why an autoscaler may not remove a node.
 
 Pods without a controller block their node for both autoscalers: nothing would bring them back. The rules of Cluster
 Autoscaler are those of its drainability rules (simulator/drainability/rules, cluster-autoscaler 1.36).

@@ -1,4 +1,4 @@
-"""Consolidation: which nodes Karpenter takes away by choice.
+"""Consolidation: the nodes that Karpenter removes to save cost.
 
 Facts from Karpenter v1.14 (pkg/controllers/disruption): nodes without pods go first; then several nodes whose pods fit
 elsewhere, or beside them on one new node that is cheaper than all of them; then single ones. Nodes whose price is high
@@ -32,7 +32,7 @@ BALANCED_SHARE = 0.5
 
 @dataclass(slots=True)
 class RemovalCommand:
-    """Nodes to take away, and those to launch before."""
+    """Nodes to remove, and those to launch before."""
 
     nodes: list[PoolNode]
     why: str

@@ -21,7 +21,7 @@ from .launch_options import LaunchOption
 CORE_PRICE, GIB_PRICE = 0.033174, 0.004446
 """Price of the pods' requests, per hour."""
 STABLE_PRICE = 0.5 * CORE_PRICE + 500 / 1024 * GIB_PRICE
-"""Of a pod that is added to both sides, so that small pods do not count too much."""
+"""Price of a pod that is added to both sides, so that small pods do not count too much."""
 PREFERRED_CORES = ((2, 1), (6, 2), (20, 4), (60, 8), (200, 16), (math.inf, 32))
 """Upper limits on the size of a cluster, each with the number of cores that is preferred up to it."""
 GPU_UNFITNESS = 1000.0
@@ -106,7 +106,7 @@ class ExpanderChain:
     def best(
         self, name: str, estimates: list[GroupEstimate], node_count: int
     ) -> list[GroupEstimate]:
-        """The groups that one expander leaves."""
+        """The groups that remain after one expander."""
         keys: dict[str, Callable[[GroupEstimate], float]] = {
             LEAST_WASTE: lambda one: one.waste(),
             PRICE: lambda one: one.price_score(node_count),

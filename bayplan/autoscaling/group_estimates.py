@@ -55,7 +55,7 @@ class _Growth:
     """A group that may grow."""
 
     members: list[LaunchOption]
-    """Its options, which differ in the zone."""
+    """The options of the group, which differ in the zone."""
     able: set[ChoiceKey]
     """The classes of pods that a first new node takes."""
 

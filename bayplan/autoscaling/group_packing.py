@@ -107,7 +107,7 @@ class GroupPacking:
                 return
 
     def _is_on_newest(self, pod: Pod) -> bool:
-        """Whether the pod was put on the newest node, or on another one that its spread over hosts allows."""
+        """Whether the pod was put on the newest node, or on another node that its spread over hosts allows."""
         totals, newest = self._shadow.totals(pod), self._rows[-1]
         if totals[newest] >= 0:
             self._place(pod, len(self._rows) - 1)

@@ -172,9 +172,8 @@ class LaunchOptions:
         self.remarks += dict.fromkeys(notes)
 
     def make_domains(self) -> list[Node]:
-        """A node without room for each pool and zone, so that a spread over zones counts those that have no node yet.
-
-        Karpenter counts them, too.
+        """A node without room for each pool and zone, so that a spread over zones counts zones without a node, as
+        Karpenter does.
         """
         found: dict[tuple[str, str], LaunchOption] = {}
         for one in self.all:
@@ -251,7 +250,7 @@ class LaunchOptions:
         reasons: defaultdict[str, list[str]] = defaultdict(list)
         for status, nodes in self._shadow.ask(pod).refusals():
             if status.plugin in COMPARES_PODS:
-                continue  # pods that come or go may change it
+                continue  # added and removed pods may change it
             for name in nodes:
                 if name.startswith(PROBE):
                     option = self.all[int(name.removeprefix(PROBE))]
@@ -267,7 +266,7 @@ class LaunchOptions:
 
 
 def _waiting(pod: Pod) -> Pod:
-    """The pod without its node, which would keep it off all others."""
+    """A copy of the pod without a node name."""
     return pod.replace(node_name="", status=EMPTY_STATUS) if pod.node_name else pod
 
 

@@ -61,7 +61,7 @@ class PodPlace:
     """A place for a pod: a row of the shadow's table, or a claim with the options that also hold the pod."""
 
     form: Pod
-    """The pod as it was evaluated."""
+    """The form of the pod that was evaluated."""
     row: int = -1
     claim: NodeClaim | None = None
     options: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -139,7 +139,9 @@ class ClaimPacker:
     def _ask_replaced(
         self, pod: Pod, allowed: Bools, wanted: Ints, *, has_room: bool
     ) -> PodPlace | None:
-        """The place of a pod if one new node of an allowed option may be had, which already has to hold `wanted`."""
+        """The place of a pod if one new node of an allowed option may be launched, on which `wanted` is in use
+        already.
+        """
         *others, last = self._options.forms(pod)
         for form in (*others, last):
             choice, feasible = self._options.choice(form), self._feasible(form)
@@ -243,7 +245,7 @@ class ClaimPacker:
         return PodPlace(form, int(late.min())) if len(late) else None
 
     def _ask_claims(self, form: Pod, choice: OptionChoice, feasible: Bools) -> PodPlace | None:
-        """The claim with the fewest pods that can run the pod, as it is shown or as another of its options."""
+        """The claim with the fewest pods that can run the pod, with the shown option or with another one."""
         fits: Bools = feasible[self._claim_rows]
         able = np.flatnonzero(fits | (self._most >= choice.requests).all(axis=1))
         for number in able[self._turns[able].argsort()].tolist():

@@ -1,4 +1,4 @@
-"""Node removal: take the pods off nodes that go, then the nodes.
+"""Node removal: evict the pods of nodes, then remove the nodes.
 
 A draining node has a taint that keeps pods away. Its pods are evicted as far as their disruption budgets and
 annotations allow, again after every change of the cluster, and it is removed when no pod is left. An interrupted node
@@ -125,7 +125,7 @@ class NodeDrains:
         self._cluster.delete(stored, grace_s)
 
     def bring_back(self) -> None:
-        """Add the pods again that no controller creates, once the old ones are gone."""
+        """Add the pods again that no controller creates, after the old ones were deleted."""
         waiting, self._lost = self._lost, []
         for pod in waiting:
             if self._cluster.get("Pod", pod.namespace, pod.name) is not None:

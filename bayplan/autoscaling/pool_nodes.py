@@ -42,9 +42,9 @@ class PoolNode:
     changed_s: float = 0.0
     """Time when such a pod came or went, or it joined."""
     expected_until_s: float = 0.0
-    """Until then pods are expected on it, and it is not taken away."""
+    """Time until which pods are expected on it, and it is not removed."""
     eligible_s: float = math.inf
-    """From when on Karpenter may take it away by choice; infinite: never."""
+    """Time from which on Karpenter may consolidate it; infinite if it never may."""
     rank: tuple[int, float, str] = (0, 0.0, "")
     """Of nodes that save equally much, the first of a pool is the dearest, then by name."""
     name: str = ""
@@ -116,7 +116,7 @@ class PoolNode:
 
 
 class PoolNodes:
-    """All nodes of pools, with a record of those that are gone."""
+    """All nodes of pools, with a record of the removed ones."""
 
     def __init__(self, pools: Iterable[NodePool]) -> None:
         self._pools = {pool.name: pool for pool in pools}
@@ -167,7 +167,7 @@ class PoolNodes:
         return self._add(PoolNode(record, pool, kind))
 
     def remove(self, node: PoolNode, now_s: float, why: str) -> None:
-        """A node is gone."""
+        """A node was removed."""
         del self.live[node.name]
         if node.is_joined:
             del self._joined[len(node.pods)][node.name]
@@ -249,7 +249,7 @@ class PoolNodes:
         self._joined.setdefault(len(node.pods), {})[node.name] = node
 
     def _recount(self, node: PoolNode, before: int) -> bool:
-        """Whether the number of pods is another one than before."""
+        """Whether the number of pods changed."""
         if len(node.pods) == before:
             return False
         if node.is_joined:
@@ -259,7 +259,7 @@ class PoolNodes:
 
 
 def all_needs(nodes: Sequence[PoolNode]) -> PodNeeds:
-    """The pods of several nodes that would need another one."""
+    """The pods of several nodes that need another node if these are removed."""
     if len(nodes) == 1:
         return nodes[0].needs()
     counts: Counter[PodSpec] = Counter()
@@ -321,7 +321,7 @@ EMPTY, UNDERUTILIZED, UNNEEDED = "empty", "underutilized", "unneeded"
 def allowed_disruptions(
     pool: NodePool, reason: str, now: datetime, *, nodes: int, disrupted: int
 ) -> int:
-    """Number of `nodes` nodes that may still be taken away while `disrupted` are drained."""
+    """Number of `nodes` nodes that may still be removed while `disrupted` are drained."""
     active = [
         budget.allowed(nodes)
         for budget in pool.budgets
@@ -351,7 +351,7 @@ class PoolUse:
         """Whether the maxima of pools are left out."""
 
     def copy(self) -> PoolUse:
-        """The same counts, to be changed for a trial."""
+        """A copy of the counts, for a trial."""
         other = PoolUse()
         other.nodes, other.zones = self.nodes.copy(), self.zones.copy()
         for name, capacity in self._capacity.items():
@@ -359,7 +359,7 @@ class PoolUse:
         return other
 
     def add(self, pool: NodePool, zone: str, capacity: Mapping[str, int], sign: int = 1) -> None:
-        """Count a node, or with -1 one that is gone."""
+        """Count a node, or a removed one with -1."""
         self.nodes[pool.name] += sign
         self.zones[pool.name, zone] += sign
         if pool.limits:

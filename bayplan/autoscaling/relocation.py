@@ -1,4 +1,4 @@
-"""Relocation: whether the pods of nodes would have a place if the nodes were gone, as the scheduler judges."""
+"""Relocation: whether the scheduler has a place for the pods of some nodes without these nodes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SpecRoom:
 
 
 class Relocation:
-    """Tries on the shadow which nodes could be taken away."""
+    """Tries on the shadow which nodes could be removed."""
 
     def __init__(self, options: LaunchOptions, shadow: TrialCluster, nodes: PoolNodes) -> None:
         self._options, self._shadow, self._nodes = options, shadow, nodes

@@ -49,7 +49,7 @@ class ScalingTools(Protocol):
 
 
 class ScaleDown:
-    """Takes nodes away."""
+    """Removes nodes."""
 
     def __init__(
         self, simulation: Simulation, tools: ScalingTools, options: AutoscalerOptions
@@ -70,7 +70,7 @@ class ScaleDown:
         self._consolidation = Consolidation(tools.nodes, relocation, blockers, tools.shadow.node)
         self._unneeded = UnneededNodes(tools.nodes, blockers, tools.shadow, options.flags)
         self._due: list[tuple[float, str]] = []
-        """When nodes may be taken away, by Karpenter."""
+        """Times when nodes may be removed by Karpenter."""
         self._queued: set[str] = set()
         self._is_stale = False
         """Whether nodes changed since the last search that found nothing."""
@@ -103,7 +103,7 @@ class ScaleDown:
         self._unneeded.added_s = self._clock.monotonic()
 
     def follow(self, node: PoolNode) -> None:
-        """A node was there or came: its end may be known."""
+        """Set the timer of an initial or a new node whose end is known."""
         now = self._clock.monotonic()
         if node.pool.expire_after_s is not None and self._options.is_karpenter:
             self._expect_fate(node.record.launched_s + node.pool.expire_after_s, node, EXPIRED)
@@ -121,7 +121,7 @@ class ScaleDown:
             self._queue(node)
 
     def gone(self, node: PoolNode) -> None:
-        """A node is gone: budgets may allow others to go."""
+        """A node was removed: budgets may allow to remove others."""
         if self.drains.under_way.pop(node.name, None) is not None:
             self._unneeded.removed_s = self._clock.monotonic()
         self._moves = self._is_stale = True
@@ -222,7 +222,7 @@ class ScaleDown:
             self._decided = now + VALIDATION_DELAY_S, command
 
     def _is_held_back(self) -> bool:
-        """Whether a budget with a schedule holds now, so that nodes may be allowed to go later."""
+        """Whether a budget with a schedule applies now, so that more nodes may be removed later."""
         now = self._clock.now()
         return self._until_s is not None and any(
             budget.schedule and is_active(budget, now)

@@ -1,4 +1,4 @@
-"""Unneeded nodes: which nodes Cluster Autoscaler takes away.
+"""Unneeded nodes: the nodes that Cluster Autoscaler removes.
 
 Facts from cluster-autoscaler 1.36 (core/scaledown): a node is unneeded while the larger share of its cpu and memory
 that is requested, or the share of its GPUs if it has some, is at most a threshold, nothing keeps it, and all its pods

@@ -78,7 +78,7 @@ class Attachments:
                     yield storage_class.provisioner
 
     def _count_devices(self, pod: Pod) -> int:
-        """The least number of devices that the claims of this pod alone come to."""
+        """The least number of devices for the claims that only this pod uses."""
         claims = [self._cluster.get(*key) for key in _requested(pod) if self._users[key] == 1]
         return sum(
             _least(request)

@@ -132,7 +132,7 @@ class _Book:
         self.chosen[claim.cheapest] += 1
 
     def _open_options(self) -> Bools:
-        """The options whose pools may have one more node, if each open node were the cheapest it can be."""
+        """The options whose pools may have one more node if each open node becomes its cheapest type."""
         if not self._has_limits:
             return np.ones(len(self._options), dtype=np.bool_)
         counts = self._start + self.chosen

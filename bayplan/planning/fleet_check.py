@@ -1,4 +1,4 @@
-"""Fleet check: whether the scheduler places every pod on a fleet, also with a zone or a node gone."""
+"""Fleet check: whether the scheduler places every pod on a fleet, also without one zone or one node."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Demands:
     """Demands on a plan besides the workload."""
 
     survive: str = ""
-    """`zone` or `node`: one of them may be gone."""
+    """`zone` or `node`: one of them may fail."""
     survive_priority: int | None = None
     """Pods below it may wait then; None if no pod may."""
     headroom: float = 0.0
@@ -164,7 +164,7 @@ class Verifier:
         self._workers.end()
 
     def has_verified(self, fleet: Fleet) -> bool:
-        """Whether the verdict about a fleet is there."""
+        """Whether the verdict about a fleet is known."""
         return fleet.key() in self._known
 
     def _work(self, fleet: Fleet) -> tuple[FleetVerdict, int]:

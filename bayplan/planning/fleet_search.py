@@ -287,7 +287,7 @@ class FleetSearch:
             self._is_enough(self._fleet(whole))
 
     def _improve(self) -> None:
-        """Exchange nodes of fleets that promise most; far above the bound many at a time, then ever fewer."""
+        """Exchange nodes of the most promising fleets; many at a time far above the bound, then fewer and fewer."""
         exchanges = FleetExchanges(self.probe, self.kept_room)
         if self._screen is None and self.kept_room is None and not self.demands.survive:
             self._screen = FleetScreen(self.probe, self.verifier.settings)

@@ -89,7 +89,7 @@ class PlanningProblem:
         return np.array([*self.demand, *(row.least for row in self.pool_rows), *room], dtype=float)
 
     def kept_use(self, number: int) -> Floats:
-        """Share of the room on staying nodes that one pod of a class takes."""
+        """Share of the room on kept nodes that one pod of a class uses."""
         assert self.kept_room is not None, "only with nodes that stay"
         use: Floats = self.requests[number] / np.maximum(self.kept_room, 1e-9)
         return np.minimum(use, 1e9)
@@ -347,7 +347,7 @@ SMALLEST_VIOLATION = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class FluidUse:
-    """The nodes of one option in a solution: how many, and the pods on them for each class of `wanted`."""
+    """The nodes of one option in a solution: their number, and their pods of each class of `wanted`."""
 
     number: int
     option: NodeOption

@@ -68,8 +68,9 @@ def greedy_patterns(
 def best_pattern(
     option: NodeOption, requests: Ints, limits: Ints, values: Floats, least: float = 0.0
 ) -> Pattern:
-    """The most valuable pattern, or nearly, with an upper bound; an empty one if parts of pods come to less than
-    `least`."""
+    """The most valuable pattern, or nearly, with an upper bound; an empty one if even parts of pods have a total below
+    `least`.
+    """
     wanted = np.flatnonzero((values > 1e-12) & (limits > 0))
     wanted = wanted[_is_useful(option, requests[wanted], limits[wanted], values[wanted])]
     copies = np.zeros(len(values), dtype=np.int64)

@@ -79,7 +79,7 @@ class NodePlan(ShownAnswer):
     other_seeds: OtherSeeds | None = None
     """None if there is no plan, or the search was interrupted."""
     exchange: NodeExchange | None = None
-    """Only for a cluster whose nodes are planned again."""
+    """Set if the nodes of an existing cluster are planned again."""
     release: str = ""
     """The kube-scheduler whose decisions verified the plan."""
 
@@ -286,9 +286,9 @@ class NodeExchange:
     """The steps from a cluster to the planned one."""
 
     price_before: float
-    """Of the nodes whose type is known, per hour."""
+    """Price of the nodes whose type is known, per hour."""
     staying_price: float = 0.0
-    """The part of it that stays, whatever the plan."""
+    """The price of the nodes that no plan removes."""
     kept: list[str] = field(default_factory=list)
     added: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)

@@ -380,7 +380,7 @@ def _replaces(one: NodeOption, options: Sequence[NodeOption]) -> Bools:
 
 
 def _attaches_as_much(one: NodeType, other: NodeType) -> bool:
-    """Whether a node of one type takes as many volumes as one of the other, and has its devices."""
+    """Whether a node of type `one` has room for the volumes and devices that fit on a node of type `other`."""
     room = room_for(other)
     return (not other.slices or one.slices == other.slices) and all(
         room.get(name, UNLIMITED) <= count

@@ -57,7 +57,7 @@ class NodeType:
 
     @property
     def is_spot(self) -> bool:
-        """Whether its nodes can be taken away."""
+        """Whether its nodes can be removed."""
         return self.labels.get(CAPACITY_TYPE) == SPOT
 
     def make_objects(

@@ -59,12 +59,12 @@ class PlanInput:
 
 
 def prepare_input(objects: Iterable[InputObject], kept_names: Sequence[str] = ()) -> PlanInput:
-    """Take the nodes out of `objects`, except those that are kept; their pods wait for a node again."""
+    """Remove the nodes from `objects`, except the kept ones; their pods wait for a node again."""
     found, kept = PlanInput(), set(kept_names)
     timelines = lost = 0
     for obj in objects:
         if isinstance(obj, Timeline):
-            timelines += not obj.stages  # pods are ready and run for ever in a plan
+            timelines += not obj.stages  # in a plan pods are ready and do not end
         elif isinstance(obj, Node):
             found.nodes.append(obj)
             if obj.name in kept:

@@ -53,7 +53,7 @@ class BudgetFile(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DisruptionFile(msgspec.Struct, frozen=True, rename="camel"):
-    """When nodes may be taken away; Karpenter's fields."""
+    """Times when nodes may be removed; Karpenter's fields."""
 
     consolidation_policy: str = WHEN_UNDERUTILIZED
     consolidate_after: str = "0s"

@@ -1,4 +1,4 @@
-"""Pools: node types that are used together, how many nodes there may be, and how they may be taken away."""
+"""Pools: node types that are used together, the limits on the number of nodes, and the rules for their removal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REASONS = ("Underutilized", "Empty", "Drifted")
 
 @dataclass(frozen=True, slots=True)
 class NodeBudget:
-    """Number of nodes of a pool that may be taken away at a time, or a share in percent."""
+    """Number of nodes of a pool that may be removed at a time, or a share in percent."""
 
     nodes: str = "10%"
     reasons: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class NodePool:
     budgets: tuple[NodeBudget, ...] = DEFAULT_BUDGETS
     consolidation_policy: str = WHEN_UNDERUTILIZED
     consolidate_after_s: float | None = 0.0
-    """Seconds without a change of its pods after which a node is taken away; None for never."""
+    """Seconds without a change of its pods after which a node is removed; None if it is not removed."""
     expire_after_s: float | None = None
     """The age at which a node is replaced; None if it is not replaced."""
     group_options: Mapping[str, float] = field(default_factory=dict)

@@ -172,7 +172,7 @@ class FleetScreen:
         return as_strided(numbers, shape, strides, writeable=False)[ties.start :]
 
     def learn(self, guessed: int, found: int) -> None:
-        """Take in how many pods stay pending on a fleet in a simulation, of which a guess was made."""
+        """Record the pending pods of a simulated fleet, to compare the guess with it."""
         if found and not guessed:
             self._further += 1 + found // 4
         elif guessed and not found:

@@ -1,4 +1,4 @@
-"""Search state: how far a search for the cheapest nodes has come."""
+"""Search state: the progress of a search for the cheapest nodes."""
 
 from __future__ import annotations
 

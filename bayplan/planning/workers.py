@@ -79,7 +79,7 @@ def _children_cpu_s() -> float:
 
 
 def _serve(end: Connection, other_end: Connection, work: Callable[[Fleet], Any]) -> None:
-    """Answer until the parent is gone. Ctrl-C is for the parent."""
+    """Answer until the parent ends. Ctrl-C is handled by the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     other_end.close()
@@ -90,8 +90,8 @@ def _serve(end: Connection, other_end: Connection, work: Callable[[Fleet], Any])
             return
         try:
             answer = work(fleet)
-        except Exception:  # a fault of any kind; see below
-            answer = None  # the parent runs into the same, and reports it
+        except Exception:  # reported by the parent, see below
+            answer = None  # the parent fails in the same way
         end.send((answer, time.process_time()))
 
 
