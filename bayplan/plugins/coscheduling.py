@@ -135,7 +135,7 @@ class Coscheduling(
         return Hint.QUEUE if is_own else Hint.SKIP
 
     def _after_pod_added(self, pod: Pod, before: None, added: Pod) -> bool:
-        """Another member may be the one that was missing."""
+        """Hint: another member was added, which may complete the group."""
         return _group(added) == _group(pod)
 
     def _after_pod_changed(self, pod: Pod, before: Pod | None, after: Pod) -> bool:

@@ -39,7 +39,7 @@ class ImageLocality(ScorePlugin):
         return len(spec.images) if is_more else containers
 
     def cluster_key(self, table: NodeTable) -> Hashable:
-        # Without an image anywhere every node scores nothing, however many there are.
+        # If no node has an image, every node scores 0, whatever the number of nodes.
         return (table.images.version, table.node_count) if table.images else None
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:

@@ -72,11 +72,11 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin):
 
 @called_for(EACH_SPEC)
 def after_node_change(pod: Pod, before: Node | None, after: Node) -> bool:
-    """A node helps that comes open for pods, or is opened."""
+    """Hint: a schedulable node was added, or a node was uncordoned."""
     return (before is None or before.unschedulable) and not after.unschedulable
 
 
 @called_for(EACH_SPEC)
 def after_toleration_change(pod: Pod, before: Pod | None, after: Pod) -> bool:
-    """The pod itself must have come to tolerate cordons."""
+    """Hint: the pod tolerates cordons after the change."""
     return after.uid == pod.uid and tolerated(CORDON, after.tolerations)

@@ -63,7 +63,7 @@ class FgdArgs(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen
 class FGD(GpuPolicy):
     """Scores by how much the fragmentation of each node would fall.
 
-    Without `tasks` in its arguments, the typical tasks are those of the pods on nodes, taken again whenever there are
+    Without `tasks` in its arguments, the typical tasks are those of the pods on nodes, read again whenever there are
     twice or half as many.
     """
 
@@ -77,7 +77,7 @@ class FGD(GpuPolicy):
             for task in self._args.tasks
         )
         self._pods = 0
-        """Number of pods on nodes when the tasks were taken."""
+        """Number of pods on nodes when the tasks were read."""
         self._version = 0
 
     def cluster_key(self, table: NodeTable) -> Hashable:

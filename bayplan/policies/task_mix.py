@@ -29,7 +29,9 @@ POPULARITY = 0.95
 
 
 class Task(NamedTuple):
-    """A kind of pod: cpu in milli, GPUs in thousandths, the models that it can use (none: any), how many there are."""
+    """A kind of pod: cpu in milli, GPUs in thousandths, the models that it can use (all if empty), and the number of
+    such pods.
+    """
 
     milli_cpu: int
     gpu_milli: int
@@ -38,7 +40,7 @@ class Task(NamedTuple):
 
 
 class HasSpec(Protocol):
-    """A pod, as far as tasks are concerned."""
+    """The fields of a pod that its task depends on."""
 
     @property
     def spec(self) -> PodSpec: ...

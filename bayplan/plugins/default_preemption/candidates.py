@@ -15,7 +15,7 @@ NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
 def best_candidate(candidates: Iterable[Victims]) -> Victims:
-    """The node whose victims are missed least; of equal ones the latest started, then the first by name."""
+    """The node with the least important victims; of equal ones that with the latest start, then the first by name."""
     ordered = sorted(candidates, key=lambda victims: victims.node_name)
     cheapest = min(cost(victims) for victims in ordered)
     tied = [victims for victims in ordered if cost(victims) == cheapest]

@@ -36,7 +36,7 @@ class Budgets:
         )
 
     def of(self, pod: Pod) -> Sequence[PodDisruptionBudget]:
-        """Those that are about pods like this one."""
+        """The budgets that protect pods with these labels."""
         if pod.namespace not in self._in or not pod.labels:
             return ()
         key = (pod.namespace, frozenset(pod.labels.items()))
@@ -112,7 +112,7 @@ class Budgets:
 
 
 class BudgetFollower:
-    """The budgets as they are now: the same object for as long as none of them changes."""
+    """The present budgets: the same object until one of them changes."""
 
     def __init__(self, stops_at_first: bool = False) -> None:
         self._lister: Lister | None = None

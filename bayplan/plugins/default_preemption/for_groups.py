@@ -50,7 +50,7 @@ class VictimUnit(msgspec.Struct):
 
     @property
     def rank(self) -> tuple[int, bool, int, int, int]:
-        """The most important unit comes first, as in v1.37: of equal ones that whose first pod was found first."""
+        """The most important unit comes first, as in v1.37: of equal ones that with the earliest first pod."""
         is_group = self.pods[0].spec.scheduling_group is not None
         start = min(map(start_of, self.pods))
         return -self.priority, not is_group, -len(self.pods), start, self.number
@@ -156,7 +156,7 @@ class ByTrying:
 
 
 class ByRoom:
-    """Counts how many of the group's pods, which are equal, there is room for on each node."""
+    """Counts how many of the group's pods, which are equal, fit on each node."""
 
     def __init__(self, room: GroupRoom, table: NodeTable) -> None:
         self._room = room

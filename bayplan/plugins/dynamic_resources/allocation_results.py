@@ -92,7 +92,7 @@ def _chosen(options: tuple[RequestPlan, ...], taken: Sequence[Taken]) -> Request
 
 
 def _node_selector(taken: Sequence[Taken], node_name: str) -> NodeSelector | None:
-    """The nodes from which the devices can be used; None means from all."""
+    """The nodes from which the devices can be used; None for all."""
     fields: list[Requirement] = []
     expressions: list[Requirement] = []
     for _, offer, _ in taken:
@@ -115,7 +115,7 @@ def _node_selector(taken: Sequence[Taken], node_name: str) -> NodeSelector | Non
 
 
 def _add_new(wanted: Sequence[Requirement], known: list[Requirement]) -> None:
-    """Add the conditions that are not there yet; the order of values makes no difference."""
+    """Add the missing conditions; the order of values is ignored."""
     for requirement in wanted:
         if requirement.canonical() not in [other.canonical() for other in known]:
             known.append(requirement)

@@ -33,10 +33,10 @@ class ConstraintTracker(ABC):
         self._requests = frozenset(requests)
         self._count = 0
         self._values: list[Any] = []
-        """Of the devices taken, in order."""
+        """Values of the devices taken, in order."""
 
     def add(self, request: str, alternative: str, offer: Offer) -> bool:
-        """Take one more device, unless the constraint does not let it."""
+        """Add a device; False if the constraint refuses it."""
         if not self._concerns(request, alternative):
             return True
         read = values_of if self.reads_lists else attribute_of
@@ -48,7 +48,7 @@ class ConstraintTracker(ABC):
         return True
 
     def remove(self, request: str, alternative: str) -> None:
-        """Give the device back that was taken last."""
+        """Remove the device that was added last."""
         if self._concerns(request, alternative):
             self._drop(request)
             self._count -= 1
@@ -59,7 +59,7 @@ class ConstraintTracker(ABC):
 
     @abstractmethod
     def _admits(self, value: Any) -> bool:
-        """Whether a device with this value goes with those that are there."""
+        """Whether a device with this value satisfies the constraint together with the devices taken."""
 
     def _note(self, request: str, value: Any) -> None:
         self._values.append(value)
@@ -96,7 +96,7 @@ class DistinctAttribute(ConstraintTracker):
 
 
 class DistinctFromAll(ConstraintTracker):
-    """The same from v1.37 on: compared with every device that is there."""
+    """The same from v1.37 on: compared with every device taken."""
 
     def _admits(self, value: Any) -> bool:
         return value is not None and value not in self._values
@@ -116,7 +116,7 @@ class CommonValue(ConstraintTracker):
 
 
 class DisjointValues(ConstraintTracker):
-    """All devices have the attribute, none a value of another one."""
+    """All devices have the attribute, and no value occurs on two devices."""
 
     reads_lists = True
 

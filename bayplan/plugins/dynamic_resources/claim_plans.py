@@ -47,7 +47,7 @@ class RequestPlan(msgspec.Struct, frozen=True, eq=False):
     capacity_key: object
     tolerations: tuple[Toleration, ...] | None
     position: int = 0
-    """Among the alternatives; 0 when there are none."""
+    """Position among the alternatives; 0 if there are none."""
     fault: str = ""
     """Reason why no device can be searched for; found out at the first node that is searched."""
 
@@ -68,7 +68,7 @@ class ClaimPlan(msgspec.Struct, frozen=True, eq=False):
     constraints: tuple[DeviceConstraint, ...]
     devices: DeviceClaim
     is_plain: bool
-    """Whether it wants so many devices and nothing more, and not more than a claim can have."""
+    """Whether its requests are plain counts of devices, within the limit of a claim."""
     has_config: bool
     """Whether it, or a class it names, has parameters for the drivers."""
 

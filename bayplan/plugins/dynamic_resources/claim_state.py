@@ -24,12 +24,12 @@ GROUP_DONE = "deallocation and deletion of ResourceClaims completed"
 
 
 class ClaimState(msgspec.Struct):
-    """The pod's claims in an attempt; the one for extended resources comes last."""
+    """The pod's claims in an attempt; the claim for extended resources is the last."""
 
     claims: list[ResourceClaim] = msgspec.field(default_factory=list)
     extended: ResourceClaim | None = None
     answers: CachedAnswers | None = None
-    """None when there is nothing to allocate."""
+    """None if nothing is to be allocated."""
     keys: list[str] = msgspec.field(default_factory=list)
     names: list[str] = msgspec.field(default_factory=list)
     """The names of the pod's entries for the claims, by position."""
@@ -39,7 +39,7 @@ class ClaimState(msgspec.Struct):
     users: list[ResourceClaimConsumer] = msgspec.field(default_factory=list)
     """Consumers that the claims are reserved for, by position; those without an entry: for the pod."""
     pending: dict[int, AllocationResult] = msgspec.field(default_factory=dict)
-    """By position: the write to the claim that another pod of the group is about to make."""
+    """By position: the allocation that another pod of the group writes."""
 
     has_written_pod: bool = False
     """Whether the pod's status was written with the resources of the node that devices use up."""
@@ -59,14 +59,14 @@ log = logging.getLogger(__name__)
 
 
 class Giving:
-    """Gives back one claim."""
+    """Deallocates claims that exclude nodes."""
 
     def __init__(self, handle: Handle, binder: ClaimBinder) -> None:
         self._handle = handle
         self._binder = binder
 
     def give_back(self, known: ClaimState, pod: Pod, has_group_claims: bool) -> Status | None:
-        """Give back one claim that keeps the pod from its node; it may get other devices then. None without one."""
+        """Deallocate one claim that excludes nodes, so that it may get other devices; None if there is none."""
         binder = self._binder
         for position in sorted(known.unavailable):
             claim = known.claims[position]

@@ -40,7 +40,7 @@ RETRIES = 5
 POLL_S = 5.0
 T = TypeVar("T")
 Steps = Generator[Any, Any, T]
-"""Work that yields the answers of a client, present or future, and is sent their values."""
+"""A generator that yields results of a client, finished or awaitable, and is resumed with their values."""
 
 
 class ClaimBindingError(BayplanError):
@@ -86,7 +86,7 @@ class ClaimBinder:
     def bind(
         self, pod: Pod, given: list[Given], statuses: NodeClaimStatuses | None = None
     ) -> Steps[None]:
-        """Write every claim that the pod does not use yet, and `told` into the pod's status."""
+        """Write every claim that the pod does not use yet, and `statuses` into the pod's status."""
         for one in given:
             if not self._is_reserved_for(pod, one.claim):
                 yield from self._bind_one(pod, one)
@@ -300,7 +300,7 @@ class ClaimBinder:
         self._devices.claims.wrote(written)
 
     def remove(self, claim: ResourceClaim) -> Steps[None]:
-        """Delete the claim that stood for extended resources; one that is gone is fine."""
+        """Delete the claim for extended resources; no error if it was deleted already."""
         try:
             if FINALIZER in (claim.metadata.finalizers or ()):
                 finalizers = tuple(f for f in claim.metadata.finalizers or () if f != FINALIZER)

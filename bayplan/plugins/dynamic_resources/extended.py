@@ -54,7 +54,7 @@ def make_claim(pod: Pod) -> ResourceClaim:
 
 
 def to_create(claim: ResourceClaim, requests: ExtendedRequests) -> ResourceClaim:
-    """The claim as it is handed to the cluster, which names it."""
+    """The claim to create; the API server generates its name."""
     meta = replace(claim.metadata, name="", uid="")
     return replace(claim, metadata=meta, spec=ResourceClaimSpec(devices=requests.devices))
 

@@ -1,4 +1,4 @@
-"""When a pod that waits for devices is worth another try.
+"""Queueing hints: events after which a pod that waits for devices may fit.
 
 Mirrors the queueing hints of pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
 """
@@ -61,7 +61,7 @@ class ClaimHints:
         )
 
     def affected(self, old: Any, new: Any) -> Collection[str] | None:
-        """For a claim that no pod names and that keeps its allocation: the pod it was made for."""
+        """For a claim that is not named in a pod's spec and keeps its allocation: the pod that it was made for."""
         before, after = old and required(ResourceClaim, old), required(ResourceClaim, new)
         if _gave_back(before, after):
             return None
@@ -75,7 +75,7 @@ class ClaimHints:
     def after_claim_change(
         self, pod: Pod, before: ResourceClaim | None, after: ResourceClaim
     ) -> bool:
-        """Devices were given back by anyone, or a claim of the pod came or stands otherwise."""
+        """Hint: devices were released, or a claim of the pod was added or changed."""
         try:
             uses = after.uid in [claim.uid for claim in self._claims_of(pod)]
         except ClaimNotReadyError:
@@ -101,5 +101,5 @@ def _gave_back(before: ResourceClaim | None, after: ResourceClaim) -> bool:
 
 
 def after_claim_deleted(pod: Pod, gone: ResourceClaim, after: None) -> bool:
-    """The devices of a claim that is gone may be those the pod needs."""
+    """Hint: the devices of a deleted claim may serve the pod."""
     return bool(gone.status.allocation)

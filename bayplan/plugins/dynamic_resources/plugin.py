@@ -68,7 +68,9 @@ STATE = "DynamicResources"
 NO_CLAIMS = ClaimState()
 WITHOUT_DEVICES = Settled(pre_filter=SKIP, commits=False)
 PREPARES_ONLY = Settled(commits=False)
-"""PreFilter may refuse the pod, or a class may come to stand for its resources; as it is, it gets no devices."""
+"""PreFilter may refuse the pod, or a class may be added for its resources; as long as there is none, it gets no
+devices.
+"""
 NOT_AVAILABLE = "resourceclaim not available on the node"
 STALE_CLAIM = "cannot schedule extended resource claim"
 TRIES_PER_SECOND = 500_000
@@ -426,7 +428,7 @@ class DynamicResources(
         return self._allocate(state, known, node_name, shared)
 
     def _take(self, state: CycleState, one: Given, allocation: AllocationResult) -> None:
-        """A claim is about to get devices: those that another pod of the group gives it, otherwise `allocation`."""
+        """Assume the allocation of a claim: that made by another pod of the group, otherwise `allocation`."""
         one.allocation = self._keep().claims.begin(one.claim, allocation)
         one.pending_uid = one.claim.uid
         if state.group is not None:

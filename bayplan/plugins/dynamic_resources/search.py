@@ -93,7 +93,9 @@ class DeviceSearch:
         self.taken: list[list[Taken]] = [[] for _ in claims]
 
     def run(self) -> str | None:
-        """None when all claims can be served (see `taken`), else the reason why not. AllocationError: neither."""
+        """None when all claims can be served (see `taken`), else the reason why not. AllocationError for a fault of a
+        claim.
+        """
         for number, claim in enumerate(self._claims):
             self._check(number, claim)
             self._constraints.append(self._make_constraints(number, claim))
@@ -183,7 +185,7 @@ class DeviceSearch:
         requests = self._claims[number].requests
         if position >= len(requests):
             outcome = self._serve_claim(number + 1)
-            # Another claim that gets too many may do with fewer once this one has others.
+            # Another claim with too many devices may need fewer if this one gets other devices.
             return NO if outcome is TOO_MANY else outcome
         options = requests[position]
         if not options[0].alternative:
@@ -240,7 +242,7 @@ class DeviceSearch:
         done: int,
         everything: list[Candidate],
     ) -> BranchEnd:
-        """Take the next of the devices, all of which are wanted."""
+        """Take the next device of a request for all devices."""
         offer, _, view = everything[done]
         undo = self._take(number, plan, offer, view, True)
         if undo is None:
@@ -253,7 +255,7 @@ class DeviceSearch:
         return outcome
 
     def _try(self) -> None:
-        """A search through all combinations may take for ever: it ends after so many tries."""
+        """Count a try; the search of all combinations is limited, because it may take exponential time."""
         if self._tries is not None:
             self._tries -= 1
             if self._tries < 0:

@@ -39,7 +39,7 @@ from ...framework.group_options import GroupOptions
 from ...framework.handle import release_of
 from ...framework.interface import NOT_SETTLED, PlacementFeasiblePlugin
 
-# When a pod that waits for its gang is worth another try.
+# Queueing hints: events after which a pod that waits for its gang may fit.
 # Mirrors the queueing hints of pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go.
 
 
@@ -55,18 +55,18 @@ def events(affected: Affected) -> Sequence[EventWithHint]:
 
 
 def after_pod_added(pod: Pod, before: None, added: Pod) -> bool:
-    """Another member may make the gang complete."""
+    """Hint: another member was added, which may complete the gang."""
     group = pod_group_of(pod)
     return group is not None and added.namespace == pod.namespace and pod_group_of(added) == group
 
 
 def after_pod_group_added(pod: Pod, before: PodGroup | None, added: PodGroup) -> bool:
-    """The group of the pod came."""
+    """Hint: the PodGroup of the pod was added."""
     return added.namespace == pod.namespace and added.name == pod_group_of(pod)
 
 
 def after_pod_group_updated(pod: Pod, old: Any, after: PodGroup) -> bool:
-    """The gang of the pod may be complete with fewer pods."""
+    """Hint: the gang may be complete, because it needs fewer pods."""
     before = required(PodGroup, old)
     is_smaller = bool(before.gang and after.gang) and after.min_count < before.min_count
     return is_smaller and after_pod_group_added(pod, before, after)
@@ -128,7 +128,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin, PlacementFeasiblePlugin):
             return SUCCESS, 0
         group = self._group(pod, name)
         if group is None:
-            # An error, so that the pod is tried again: by then PreEnqueue holds it back.
+            # An error, so that the pod is requeued and PreEnqueue holds it.
             where = f"{pod.namespace}/{name}"
             return failure(
                 f'failed to get podGroup {where}: podgroup.scheduling.k8s.io "{name}" not found'

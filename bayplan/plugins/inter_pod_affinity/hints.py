@@ -1,4 +1,4 @@
-"""When a pod that had the wrong neighbours is worth another try.
+"""Queueing hints: events after which a pod refused for the pods around it may fit.
 
 Mirrors the queueing hints of pkg/scheduler/framework/plugins/interpodaffinity/plugin.go.
 """
@@ -50,7 +50,7 @@ def after_pod_change(
 
 
 def after_placed_pod_change(pod: Pod, before: Pod | None, after: Pod | None) -> bool:
-    """The same up to v1.35: pods without a node do not count, nor do the terms of a pod that went."""
+    """The same up to v1.35: pods without a node do not count, nor do the terms of a deleted pod."""
     if any(p is not None and not p.node_name for p in (before, after)):
         return False
     return _pod_helps(pod, before, after, of_gone=False)

@@ -94,7 +94,7 @@ class AffinityState(msgspec.Struct):
 
     @property
     def is_first(self) -> bool:
-        """Whether the pod is the first of a group that wants to be together.
+        """Whether the pod is the first of a group with affinity to itself.
 
         It finds no pod to join: when none anywhere matches, and the pod would match itself, any
         node that has the topology keys will do.

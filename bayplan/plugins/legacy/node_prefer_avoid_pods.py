@@ -79,7 +79,7 @@ class NodePreferAvoidPods(ScorePlugin):
 
 
 def controller_of(pod: Pod) -> AvoidedController | None:
-    """The controller of the pod that a node may want to avoid."""
+    """The controller of the pod, which the annotation of a node may list."""
     owner = pod.controller
     if owner is None or owner.kind not in CONTROLLERS:
         return None

@@ -1,4 +1,4 @@
-"""When a pod that found no room is worth another try.
+"""Queueing hints: events after which a pod without room may fit.
 
 Mirrors the queueing hints of pkg/scheduler/framework/plugins/noderesources/fit.go.
 """

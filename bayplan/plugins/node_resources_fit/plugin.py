@@ -110,7 +110,7 @@ class DeviceTotals:
         return found[:, 0], found[:, 1]
 
     def of_node(self, device_class: DeviceClass, node_name: str) -> tuple[int, int]:
-        """The same for one node. Whether pools are complete makes no difference here."""
+        """The devices of one node, and those in use. Devices of incomplete pools count, too."""
         devices = self._devices
         selection = devices.classes.selection(device_class)
         offers = [

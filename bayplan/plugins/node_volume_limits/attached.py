@@ -77,7 +77,7 @@ class AttachedVolumes:
         return {text: list(self._faults.rows(text)) for text in self._faults}
 
     def what_if(self, fork: NodeTable) -> WhatIfCounts:
-        """The same questions for the one row of a what-if."""
+        """The counts for the one row of a what-if."""
         return WhatIfCounts(self, fork)
 
     # Following
@@ -94,7 +94,7 @@ class AttachedVolumes:
             return
         for step in steps:
             self._count(step.ref, step.row, step.change)
-        # Not earlier: a volume must have the same identity when it goes as when it came.
+        # After counting: a volume must have the same identity when it is removed as when it was added.
         for ref in {step.ref for step in steps if not refs.rows(step.ref)}:
             self._forget(ref)
         for row in rows:
@@ -215,7 +215,7 @@ class _Attachments:
         return self._by_volume.get(name, set()).copy()
 
     def look(self, names: Iterable[str]) -> Iterable[tuple[Place | None, Place | None]]:
-        """Look at the attachments again: where each was counted so far, and where it is to be counted now."""
+        """Follow changes of the attachments: yields the place at which each was counted, and its new place."""
         for name in names:
             self._remember(name)
             before, after = self._places.get(name), self._place_of(name)
@@ -285,7 +285,7 @@ class WhatIfCounts:
             self._more[drivers[name]] = self._more.get(drivers[name], 0) + step
 
     def count(self, driver: str) -> Ints:
-        """As of the whole table, one entry."""
+        """The count at the row, as an array of one entry."""
         count = int(self._whole.count(driver)[self._row]) + self._more.get(driver, 0)
         return np.array([count], dtype=np.int64)
 
@@ -294,7 +294,7 @@ class WhatIfCounts:
         return int(self.count(driver)[0])
 
     def users(self, name: str) -> list[int]:
-        """As of the whole table: the row, or nothing."""
+        """`[0]` if a pod of the row uses the volume, else empty."""
         uses = self._whole.used.at(name, self._row) + self._uses.get(name, 0)
         return [0] if uses else []
 

@@ -51,7 +51,7 @@ class VolumeFault(NamedTuple):
 
 
 Identity = Attached | VolumeFault | None
-"""None if the volume takes up no place."""
+"""None if the volume does not count."""
 Visited = Callable[[str, str], None]
 """Called with the kind and the name of each cluster-wide object that an identity depends on."""
 
@@ -93,7 +93,7 @@ class Identifier(ABC):
         return VolumeFault(f"looking up PVC {ref.namespace}/{ref.name}: {text}", is_missing=True)
 
     def judge_owner(self, ref: ClaimUse, claim: PersistentVolumeClaim) -> VolumeFault | None:
-        """The fault of a claim that was not made for the pod whose ephemeral volume it seems to be."""
+        """The fault of a claim with the name of an ephemeral volume that was not made for its pod."""
         if not ref.is_ephemeral:
             return None
         owner = controller_of(claim.owner_references)
@@ -116,11 +116,10 @@ class Identifier(ABC):
 
 
 class CSIIdentifier(Identifier):
-    """Volumes of CSI drivers, and in-tree volumes that a driver has taken over.
-
-    Upstream takes every node that has a CSINode for one where that is so, with any contents of the CSINode. With
-    `portworx_apart` in-tree volumes of Portworx are those of the in-tree kind, which the driver has taken over only
-    where the CSINode lists it.
+    """Volumes of CSI drivers, and in-tree volumes that were migrated to a driver. Upstream treats every node with a
+    CSINode as migrated, whatever the CSINode contains. With
+    `portworx_apart` in-tree volumes of Portworx are those of the in-tree kind, which are migrated only where the
+    CSINode lists the plugin.
     """
 
     def __init__(self, lister: Lister, portworx_apart: bool = False) -> None:
@@ -170,7 +169,7 @@ class CSIIdentifier(Identifier):
 
 
 def _attached(driver: str, handle: str) -> Attached | None:
-    """A volume of a driver; one that names no driver or no handle takes up no place."""
+    """A volume of a driver; one without a driver or a handle does not count."""
     return Attached(f"{driver}/{handle}", driver) if driver and handle else None
 
 
@@ -190,7 +189,7 @@ class CloudIdentifier(Identifier):
 
     def identify(self, ref: VolumeRef, visited: Visited = unvisited) -> Identity:
         if isinstance(ref, ClaimUse) and ref.is_ephemeral:
-            return None  # there were none in these plugins' day
+            return None  # the feature is later than these plugins
         return super().identify(ref, visited)
 
     def of_disk(self, disk: Volume) -> Identity:

@@ -76,7 +76,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             if portworx_apart and driver in (PORTWORX, PORTWORX_DRIVER):
                 continue
             names = [volume.name for volume in wanted.values() if volume.driver == driver]
-            # At most so many more: that is seldom too much anywhere.
+            # An upper bound on the new volumes: it seldom exceeds a limit.
             if attached.highest(driver) + len(names) > nodes.lowest_limit(driver):
                 more = new_volumes(names, attached, table)[rows]
                 total = attached.count(driver)[rows] + more
@@ -89,7 +89,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     def _require_drivers(
         self, verdict: Verdict, volumes: Iterable[Attached], nodes: CSINodes, rows: Rows
     ) -> None:
-        """Refuse nodes that lack a driver which requires that; behind a feature gate."""
+        """Refuse nodes without a driver that has to be installed for its volumes; behind a feature gate."""
         for volume in sorted(volumes):
             driver = self.handle.lister.get("CSIDriver", "", volume.driver)
             if driver is None:
@@ -120,7 +120,7 @@ def _has_volumes(spec: PodSpec) -> bool:
 def new_volumes(
     names: Iterable[str], attached: AttachedVolumes | WhatIfCounts, table: NodeTable
 ) -> Ints:
-    """int64 per row: how many of the volumes no pod there uses yet."""
+    """int64 per row: the number of the volumes that no pod of the row uses yet."""
     wanted = list(names)
     more = np.full(len(table), len(wanted), dtype=np.int64)
     for name in wanted:

@@ -1,4 +1,4 @@
-"""The constraints of a pod: its own, or those every pod has that brings none.
+"""The constraints of a pod: its own, or the default ones.
 
 Mirrors pkg/scheduler/framework/plugins/podtopologyspread/common.go.
 """
@@ -74,7 +74,7 @@ class ConstraintsCache:
         return self._selectors.of(lister)
 
     def defaults(self, pod: Pod, action: str, lister: Lister) -> tuple[Constraint, ...]:
-        """The constraints given to a pod that has none; none if nothing selects the pod."""
+        """The default constraints of a pod without its own; empty if nothing selects the pod."""
         wanted = [c for c in self._defaults if c.when_unsatisfiable == action]
         if not wanted:
             return ()

@@ -1,4 +1,4 @@
-"""When a pod that would have been spread unevenly is worth another try.
+"""Queueing hints: events after which a pod refused for its spread may fit.
 
 Mirrors the queueing hints of pkg/scheduler/framework/plugins/podtopologyspread/plugin.go.
 """

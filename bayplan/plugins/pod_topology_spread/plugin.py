@@ -305,8 +305,8 @@ class PodTopologySpread(
 
 def _most_allowed(constraint: Constraint, domains: Domains, counts: Ints, pod: Pod) -> int:
     """Limit on the matching pods of a domain that `pod` can join."""
-    # Upstream tracks the two smallest domains, not just the smallest. A what-if changes
-    # the domain of one node only, and then both come to the same.
+    # Upstream tracks the two smallest domains, not just the smallest. A what-if changes the domain of one node only;
+    # both methods are equal then.
     lowest = domains.lowest(counts) if is_enough(constraint, domains) else 0
     return constraint.max_skew + lowest - constraint.selects(pod)
 

@@ -69,9 +69,8 @@ class AssumedObjects(Generic[Object]):
         self.touched.add(_key(obj))
 
     def restore(self, obj: Object) -> None:
-        """Let the cluster's object stand for itself again, unless another version than `obj` is assumed.
-
-        That is so when `obj` was written: the assumption holds until the lister shows it.
+        """Drop the assumption, unless another version than `obj` is assumed. Another one is assumed when `obj` was
+        written: the assumption holds until the lister shows it.
         """
         assumed = self._assumed.get(_key(obj))
         if assumed is not None and assumed.resource_version == obj.resource_version:
@@ -81,7 +80,7 @@ class AssumedObjects(Generic[Object]):
             self.expire(obj.namespace, obj.name)
 
     def expire(self, namespace: str, name: str) -> None:
-        """The cluster's object came, changed or went: drop the assumption about another version."""
+        """The cluster's object was added, changed or deleted: drop the assumption about another version."""
         assumed = self._assumed.get((namespace, name))
         if assumed is not None:
             listed = self.listed(namespace, name)

@@ -49,7 +49,7 @@ class PodVolumes(msgspec.Struct):
 
 @dataclass(slots=True, eq=False)
 class Binder:
-    """Assumes volumes and claims, takes that back, and makes it real."""
+    """Assumes volumes and claims, reverts that, or writes them."""
 
     handle: Handle
     claims: AssumedObjects[PersistentVolumeClaim]
@@ -58,7 +58,7 @@ class Binder:
     timeout_s: float
 
     def assume(self, found: FoundVolumes, position: int, node_name: str) -> PodVolumes:
-        """Assume the volumes that were found for one row. Raises OutOfSyncError, and then nothing is assumed."""
+        """Assume the volumes that were found for one row. Assumes nothing if it raises OutOfSyncError."""
         given = PodVolumes()
         try:
             for binding in found.bindings:
@@ -104,9 +104,8 @@ class Binder:
                 raise VolumeBindingError(f"binding volumes: {error}") from error
 
     async def _write(self, given: PodVolumes) -> None:
-        """Write volumes, then claims. Earlier writes stay when a later one fails; the rest is restored.
-
-        There is no way back: the volume controller, or the next attempt, finishes the work.
+        """Write volumes, then claims. When a write fails, earlier ones stay and the assumptions of the rest are
+        dropped. Nothing is written back: the volume controller, or the next attempt, continues.
         """
         bindings = provisions = 0
         try:
@@ -126,7 +125,7 @@ class Binder:
         return answer
 
     def _check(self, pod: Pod, given: PodVolumes) -> bool:
-        """Whether all is bound; raises BindingError when that will never be.
+        """Whether all claims are bound; raises BindingError if they cannot be bound any more.
 
         Reads the cluster and not the assumptions, which may be another pod's by now.
         """
@@ -157,7 +156,7 @@ class Binder:
         if not claim.annotations:
             raise VolumeBindingError(f'selectedNode annotation reset for PVC "{claim.name}"')
         if claim.annotations.get(SELECTED_NODE, "") != pod.node_name:
-            # A provisioner that cannot make the volume takes the annotation away.
+            # A provisioner that cannot make the volume removes the annotation.
             raise VolumeBindingError(f'provisioning failed for PVC "{claim.name}"')
         if claim.spec.volume_name:
             volume = self.volumes.listed("", claim.spec.volume_name)
