@@ -40,7 +40,7 @@ def _no_strings() -> dict[str, str]:
 
 
 ALL_OF_CAPACITY: dict[str, int] = {}
-"""Stands for allocatable amounts that are not given."""
+"""Marks a node without `allocatable`."""
 
 
 class Node(Struct, eq=False):

@@ -397,7 +397,7 @@ def _without_pin(spec: PodSpec) -> PodSpec:
     assert wishes is not None, "a spec with a pin has a node affinity"
     assert required is not None, "a spec with a pin has terms"
     left = None
-    if all(term.expressions for term in required.terms):  # else one term has only the name
+    if all(term.expressions for term in required.terms):  # else one term selects by name only
         bare = [msgspec.structs.replace(term, match_fields=None) for term in required.terms]
         left = msgspec.structs.replace(required, node_selector_terms=tuple(bare))
     changed = NodeAffinity(left, wishes.preferred or None) if left or wishes.preferred else None

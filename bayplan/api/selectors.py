@@ -39,7 +39,7 @@ class Requirement(Wire, frozen=True):
         return self.matches_value(labels.get(self.key))
 
     def matches_value(self, value: str | None) -> bool:
-        """Whether a `value` of the key meets the condition; None means the key is absent."""
+        """Whether a `value` of the key meets the condition; None for an absent key."""
         match self.operator:
             case "In":
                 return value is not None and value in (self.values or ())

@@ -141,7 +141,7 @@ class ImageVolume(Wire, frozen=True):
 
 
 class EmptyDirVolume(Wire, frozen=True):
-    """Scratch space on the node, which is gone with the pod."""
+    """Scratch space on the node, deleted with the pod."""
 
     medium: str = ""
     """`Memory` for a file system in memory."""

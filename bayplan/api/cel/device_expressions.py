@@ -87,7 +87,7 @@ def _in_words_of_go(problem: str) -> str:
 def names_in(text: str) -> frozenset[str] | None:
     """The attributes and capacities, without their domains, that the expression can read; None means any.
 
-    It can read others than it names only through a whole domain, or through computed names.
+    It can read attributes that it does not name only through a whole domain, or through computed names.
     """
     if "+" in text:
         return None

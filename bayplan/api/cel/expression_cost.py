@@ -103,7 +103,7 @@ class RuleCost(NamedTuple):
         return self.most <= MAX_TEXT and self.work <= MAX_WORK
 
     def for_size(self, size: int) -> RuleCost:
-        """The cost for smaller input, of a cost that grows with it."""
+        """The cost for smaller input, if the cost grows with the input."""
         return RuleCost(self.most * size // MAX_INPUT, self.work * size // MAX_INPUT)
 
 

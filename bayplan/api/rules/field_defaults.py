@@ -1,6 +1,6 @@
 """Field defaults: the API server's defaults of fields that do not affect placement.
 
-Those that depend on other fields are here, the others in `default_values.txt`, and those that affect placement in
+Defaults that depend on other fields are here, the others in `default_values.txt`, and those that affect placement in
 `cluster.memory.admission`, shared with the simulator. Mirrors pkg/apis/*/v1/{defaults,conversion}.go.
 All functions modify the given tree, which has no zero values.
 """

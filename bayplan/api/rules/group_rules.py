@@ -242,7 +242,7 @@ def _check_union(part: Part, members: Sequence[str]) -> None:
 
 
 def _check_unique(part: Part, field: str, shown: Callable[[Tree], dict[str, Any]]) -> None:
-    """Refuse items whose name another before them has."""
+    """Refuse items with the name of an earlier item."""
     names: set[str] = set()
     for item in part.each(field):
         name = str(item.get("name") or "")

@@ -66,7 +66,7 @@ def _check_subject(subject: Part, is_namespaced: bool) -> None:
 
 
 def check_role_ref(binding: Part, old: Tree) -> None:
-    """Refuse a binding that names another role than before."""
+    """Refuse a change of the role of a binding."""
     ref = binding.get("roleRef") or {}
     if ref != (old.get("roleRef") or {}):
         shown = {"APIGroup": ref.get("apiGroup"), "Kind": ref.get("kind"), "Name": ref.get("name")}

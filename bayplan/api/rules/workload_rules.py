@@ -74,7 +74,7 @@ def _refuse_empty(spec: Part, kind: str) -> None:
 
 
 def _check_selected(spec: Part, kind: str, template: Tree | None = None) -> None:
-    """Check the template of a workload whose pods run for ever."""
+    """Check the template of a workload whose pods do not end."""
     pods, selector = spec.below("template", template), spec.get("selector")
     labels = (pods.get("metadata") or {}).get("labels")
     if selector is None or not (_is_empty(selector) or selects(selector, labels or {})):
@@ -84,7 +84,7 @@ def _check_selected(spec: Part, kind: str, template: Tree | None = None) -> None
 
 
 def _check_lasting(template: Part, kind: str) -> None:
-    """Refuse what the spec of pods that run for ever may not have."""
+    """Refuse fields that are not allowed in the spec of pods that do not end."""
     spec = template.below("spec")
     spec.needs_choice("restartPolicy", "Always")
     if spec.has("activeDeadlineSeconds"):

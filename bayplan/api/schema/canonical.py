@@ -143,7 +143,7 @@ class Canonical:
         return visit
 
     def _visit_entries(self, kind: FieldType) -> Visit:
-        """A list or map: not written when it is empty."""
+        """Visit a list or map, which is not written when it is empty."""
         item = kind.item
         assert item is not None
         if item.name == "quantity":

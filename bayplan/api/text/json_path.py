@@ -48,7 +48,7 @@ class JsonPath:
         return found
 
     def first(self, tree: Any) -> Any:
-        """The first value at the path; None without one."""
+        """The first value at the path; None if there is none."""
         return next(iter(self.find(tree)), None)
 
 

@@ -123,7 +123,7 @@ def build_pod(wire: PodWire | PodText, source: bytes | None = None) -> Pod:
 def assemble_pod(
     meta: ObjectMeta, spec: PodSpec, node_name: str, status: PodStatus, source: bytes | None
 ) -> Pod:
-    """Make a pod of its parts, which has a name, and of which `spec` is a shared one."""
+    """Make a named pod of its parts; `spec` is interned."""
     labels, owners = shared_map(meta.labels), meta.owner_references
     shared_owners = shared(owners) if owners else ()
     return _make(meta, labels, shared_owners, spec, node_name, _share_status(status), source)

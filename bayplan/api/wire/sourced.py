@@ -1,7 +1,7 @@
 """Sourced: pods and nodes together with the JSON that they were decoded from.
 
-Our types hold the fields that affect placement. For those who need the others, too, objects are
-decoded into these types; all copies of an object keep its source. See `whole`.
+Our types hold the fields that affect placement. For readers that need the other fields, objects are decoded into these
+types; all copies of an object keep its source. See `whole`.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Fake kubelets: fake kubelets that start bound pods, remove terminating ones, and complete new nodes.
 
 Nothing is run: statuses are written as a kubelet would. Annotations and PodStages define how a pod starts and ends;
-without them it runs at once and for ever.
+without them it runs at once and does not end.
 """
 
 from __future__ import annotations

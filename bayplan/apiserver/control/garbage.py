@@ -38,7 +38,7 @@ class GarbageCollector:
 
     def _look(self, change: RecordChange) -> None:
         if change.new is None:
-            assert change.old is not None, "what is deleted was there"
+            assert change.old is not None, "a deleted object was present before"
             self._bereft.update(dict.fromkeys(self._store.owned_by(change.old.uid)))
             for uid in change.old.owners:  # its owner may wait for its deletion
                 owner = self._store.find_uid(uid)

@@ -252,7 +252,7 @@ def reference_to(obj: ClusterObject) -> Tree:
 
 
 def _is_combined(history: _EventHistory, reason: str, message: str, now_s: float) -> bool:
-    """Note a message; returns whether there were too many others with its reason."""
+    """Record a message; returns whether its reason had too many others."""
     similar = history.similar.get(reason)
     if similar is None or now_s - similar.last_s > SIMILAR_S:
         similar = history.similar[reason] = _Similar(set(), now_s)

@@ -23,7 +23,7 @@ CREATED_ANEW = frozenset(
         "apiservices.apiregistration.k8s.io",
     }
 )
-"""Kinds whose objects take effect by their creation."""
+"""Kinds whose objects take effect when they are created."""
 RUNNING = "Running"
 _REVISED = ("StatefulSet", "DaemonSet")
 

@@ -65,7 +65,7 @@ class Revisions:
         return None if name == newest else self.as_of(stateful_set, name)
 
     def as_of(self, stateful_set: StatefulSet, name: str) -> tuple[StatefulSet, str] | None:
-        """The set with the template of a revision, and its name; None if the revision is gone."""
+        """The set with the template of a revision, and its name; None if the revision was deleted."""
         template = self.template(stateful_set.namespace, name)
         if template is None:
             return None

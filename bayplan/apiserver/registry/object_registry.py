@@ -157,7 +157,7 @@ class ObjectRegistry:
         return self._put(resource, key, server_fields.bare(tree), dry_run)
 
     def restore(self, resource: ApiResource, namespace: str, tree: Tree) -> Record:
-        """Store an object as another API server stored it, with the defaults of this one."""
+        """Store an object of another API server, with the defaults of this one."""
         metadata = dict(server_fields.metadata_of(tree))
         for name in ("resourceVersion", "selfLink"):
             metadata.pop(name, None)
@@ -336,7 +336,7 @@ class ObjectRegistry:
     def delete(
         self, resource: ApiResource, namespace: str, name: str, options: DeleteOptions | None = None
     ) -> tuple[Record, bool]:
-        """Delete the object, or start to; return its last state and whether it is gone."""
+        """Delete the object, or start its deletion; return its last state and whether it was removed."""
         options = options or DeleteOptions()
         record = self.get(resource, namespace, name)
         tree, old = record.decode(), record.decode()
@@ -363,7 +363,7 @@ class ObjectRegistry:
     def delete_if_there(
         self, resource: ApiResource, namespace: str, name: str, options: DeleteOptions
     ) -> None:
-        """Delete the object, unless it is gone or another one already."""
+        """Delete the object, unless it was deleted or replaced already."""
         try:
             self.delete(resource, namespace, name, options)
         except StatusError as error:
@@ -371,7 +371,7 @@ class ObjectRegistry:
                 raise
 
     def drop_finalizer(self, resource: ApiResource, record: Record, finalizer: str) -> None:
-        """Remove a finalizer of an object; a terminating one goes with its last."""
+        """Remove a finalizer of an object; a terminating object is removed with its last finalizer."""
         tree = record.decode()
         others = [f for f in tree["metadata"].pop("finalizers", None) or () if f != finalizer]
         if others:

@@ -179,7 +179,7 @@ def version_rank(name: str) -> tuple[int, int, int, str]:
 
 
 def selectable_fields(storage: str, tree: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The values for field selectors, in the order of the resource's `fields`; None means not set."""
+    """The values for field selectors, in the order of the resource's `fields`; None for an unset field."""
     read = _READERS.get(storage)
     return read(tree) if read is not None else ()
 
@@ -243,7 +243,7 @@ class ResourceCatalog:
         self._index()
 
     def set_custom(self, storage: str, resources: Sequence[ApiResource]) -> None:
-        """Serve these versions of a custom resource; none: it is gone."""
+        """Serve these versions of a custom resource; without versions it is removed."""
         if resources:
             self._custom[storage] = resources
         elif self._custom.pop(storage, None) is None:

@@ -41,7 +41,9 @@ class StorageError(BayplanError):
 
 
 class Journal:
-    """Stores changes, and reports when they are durable. This one stores nothing: every change is durable at once."""
+    """Stores changes, and reports when they are durable. This base class stores nothing: every change is durable at
+    once.
+    """
 
     failure: StorageError | None = None
     """Reason why nothing can be stored any more; None while it works."""

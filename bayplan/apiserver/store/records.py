@@ -25,7 +25,7 @@ class Record(msgspec.Struct, frozen=True, eq=False, gc=False):
     """The object as JSON, without its kind and apiVersion: `{"metadata":...`."""
     _labels: Mapping[str, str] | None
     fields: tuple[Any, ...] = ()
-    """Values for field selectors, in the order of the resource's selectable fields; None means not set."""
+    """Values for field selectors, in the order of the resource's selectable fields; None for an unset field."""
     owners: tuple[str, ...] = ()
     """The uids of the objects that own this one."""
     is_held: bool = False

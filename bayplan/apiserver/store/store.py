@@ -261,7 +261,7 @@ class Store:
         return watcher
 
     def end_watches(self, resource: str) -> None:
-        """End the watches of a resource that is gone."""
+        """End the watches of a removed resource."""
         for watcher in self._shelf(resource).watchers:
             watcher.close()
 

@@ -61,7 +61,7 @@ class StreamSource(Protocol):
         """More can be written."""
 
     def on_lost(self) -> None:
-        """The client is gone."""
+        """The client closed the connection."""
 
 
 class RequestHandler(Protocol):
@@ -274,7 +274,7 @@ class ServedConnection(asyncio.Protocol):
         if request.is_last:
             self._is_given_up = True
             self._transport.close()
-        elif not self._is_proceeding:  # else the loop in `_proceed` goes on
+        elif not self._is_proceeding:  # else the loop in `_proceed` continues
             self._proceed()
 
     def close(self) -> None:

@@ -103,7 +103,7 @@ class Api:
             )
 
     def admit(self, request: WholeRequest) -> HttpResponse | None:
-        """The refusal of a request whose body has not arrived: its sender comes first."""
+        """The refusal of a request before its body has arrived: the permissions of its sender are checked first."""
         if _is_probe(request):
             return None
         try:

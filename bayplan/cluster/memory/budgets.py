@@ -110,7 +110,7 @@ class EvictionVerdict(NamedTuple):
     """A budget's verdict on an eviction."""
 
     takes_one: bool = False
-    """It is allowed, and one disruption less is allowed afterwards."""
+    """The eviction is allowed, and the budget allows one disruption less afterwards."""
     refusal: str = ""
     """Reason why it is not allowed; empty when it is."""
     is_early: bool = False

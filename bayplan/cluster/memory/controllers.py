@@ -334,7 +334,7 @@ class Controllers(WorkloadPods):
         replica_sets: list[ReplicaSet],
         newest: ReplicaSet | None,
     ) -> tuple[list[ReplicaSet], list[Pod]]:
-        """Give the replica sets their shares of another number of replicas; returns them, and the pods made."""
+        """Distribute a new number of replicas among the replica sets; returns these, and the pods made."""
         order = sorted(replica_sets, key=deployments.revision_of, reverse=True)
         name = newest.name if newest is not None else ""
         sizes = {found.name: found.replicas for found in order}
@@ -348,7 +348,7 @@ class Controllers(WorkloadPods):
     def _roll_out(
         self, deployment: Deployment, replica_sets: list[ReplicaSet], newest: str
     ) -> list[Pod]:
-        """Make the next step of a rollout; the one after it is made when pods are available or gone."""
+        """Make the next step of a rollout; the one after it follows when pods become available or are deleted."""
         is_available, counts = self._available.of(deployment), dict[str, rollouts.ReplicaCount]()
         for found in sorted(replica_sets, key=deployments.revision_of):
             pods = self._pods.owned_by(found, found.spec.selector)

@@ -63,7 +63,7 @@ class CronJobController:
         self._first_seen: dict[Key, datetime] = {}
         self._armed: dict[Key, datetime] = {}
         self._waiting: set[Key] = set()
-        """CronJobs with a job that is due and waits for another."""
+        """CronJobs with a due job that waits for another to end."""
 
     def on_add(self, obj: Any) -> None:
         """Record a new CronJob."""
@@ -87,7 +87,7 @@ class CronJobController:
                 self._cluster.delete(job)
 
     def note_waiting(self) -> None:
-        """Look again at the CronJobs whose job waits for another to end."""
+        """Try the CronJobs again whose job waits for another to end."""
         self._noted |= dict.fromkeys(self._waiting)
 
     def _note_owner(self, job: Job) -> None:
@@ -163,7 +163,7 @@ class CronJobController:
         self._tell(cron_job, "SuccessfulDelete", f"Deleted job {job.name}")
 
     def _tell_of_ends(self, cron_job: CronJob, jobs: list[Job]) -> None:
-        """Tell of jobs that were active and have ended or are gone."""
+        """Record events for active jobs that have ended or were deleted."""
         found = {job.uid: job for job in jobs}
         for reference in cron_job.status.active or ():
             job = found.get(reference.uid)
@@ -174,7 +174,7 @@ class CronJobController:
                 self._tell(cron_job, "SawCompletedJob", text)
 
     def _due(self, cron_job: CronJob) -> datetime | None:
-        """The last time that has come and has no job yet, unless it is too late for one."""
+        """The last due time without a job, unless its deadline has passed."""
         now, spec = self._clock.now(), cron_job.spec
         key = cron_job.namespace, cron_job.name
         seen = self._first_seen.setdefault(key, now)

@@ -121,7 +121,9 @@ def tie_to_node(spec: PodSpec, node_name: str) -> PodSpec:
 
 
 class OutdatedDaemons(NamedTuple):
-    """Pods of an earlier template: those to delete now, the others, and nodes that get a new pod beside an old one."""
+    """Pods of an earlier template: those to delete now, the others, and the nodes that get a new pod in addition to an
+    old one.
+    """
 
     now: list[Pod]
     later: list[Pod]
@@ -160,7 +162,7 @@ def outdated(
 def _surging(
     active: Iterable[Pod], old: list[Pod], most: int, is_available: Callable[[Pod], bool]
 ) -> OutdatedDaemons:
-    """Old pods go when the new pod of their node is available; at most so many nodes get a new one before that."""
+    """Old pods are deleted when the new pod of their node is available; at most `most` nodes have both."""
     gone = {id(pod) for pod in old}
     new = {target_node(pod): pod for pod in active if id(pod) not in gone}
     now, later = list[Pod](), list[Pod]()

@@ -184,7 +184,7 @@ class ReplicaSetIndex:
         return found
 
     def named(self, namespace: str, deployment: str) -> list[ReplicaSet]:
-        """The replica sets owned by the deployment; "": orphans."""
+        """The replica sets owned by the deployment; orphans for ""."""
         if self._names is None:
             self._names = {}
             for replica_set in self._cluster.list("ReplicaSet"):

@@ -1,6 +1,6 @@
 """Kubelets: start and end the pods of a simulation by annotations and PodStages.
 
-Without them a pod runs and is ready as soon as it is bound, for ever.
+Without them a pod runs and is ready as soon as it is bound, and does not end.
 """
 
 from __future__ import annotations

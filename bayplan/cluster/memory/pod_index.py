@@ -94,7 +94,7 @@ class PodsByNode:
 
     def __init__(self) -> None:
         self._ranks: dict[PodKey, int] = {}
-        """In the order in which the pods came."""
+        """In the order in which the pods were added."""
         self._last_rank = 0
         self._keys: dict[str, set[PodKey]] = {}
 
@@ -117,7 +117,7 @@ class PodsByNode:
         del self._ranks[key]
 
     def on(self, node: str) -> list[PodKey]:
-        """The pods of a node, in the order in which they came."""
+        """The pods of a node, in the order in which they were added."""
         return sorted(self._keys.get(node, ()), key=self._ranks.__getitem__)
 
     def _take_off(self, key: PodKey, pod: Pod) -> None:
@@ -188,7 +188,7 @@ class PodIndex:
             self._orphans[before.namespace].pop(before.name, None)
 
     def on_node(self, name: str) -> list[Pod]:
-        """The pods on a node and those that wait for it, in the order in which they came."""
+        """The pods on a node and those that wait for it, in the order in which they were added."""
         if self._by_node is None:
             self._by_node = PodsByNode()
             for key, pod in self._read().items():
@@ -258,7 +258,7 @@ class PodIndex:
         return list(self._owned.pop(key, ()))
 
     def forget_names(self, key: OwnerKey) -> None:
-        """Let the names of a controller's pods begin again: it does not come back."""
+        """Reset the names of the pods of a deleted controller."""
         self._numbers.pop(key, None)
 
 

@@ -207,7 +207,7 @@ class Provisioner:
             )
             return
         if self._timers is None or settings.failure_rate >= ALWAYS:
-            return  # it would fail for ever
+            return  # it would never succeed
         pause_s = min(FIRST_RETRY_S * 2 ** min(number - 1, 10), LAST_RETRY_S)
         self._under_way.add(claim.uid)
         self._later(settings.delay_s + pause_s, claim)

@@ -93,7 +93,7 @@ class QuotaLedger:
             self._change(obj, None)
 
     def _release_later(self, pod: Pod) -> None:
-        """Release the use of a pod in the quotas that count it now: those that come meanwhile have not counted it."""
+        """Release the use of a pod in the quotas that count it now: later quotas have not counted it."""
         assert self._later is not None
         counted = [
             used

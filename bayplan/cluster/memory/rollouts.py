@@ -23,7 +23,7 @@ DEFAULT_SHARE = "25%"
 
 
 class ReplicaCount(msgspec.Struct):
-    """The replicas of a replica set: wanted, available, and all that are not gone."""
+    """The replicas of a replica set: wanted, available, and all that still exist."""
 
     replicas: int
     available: int
@@ -63,8 +63,8 @@ def plan_rollout(
 def scale_replica_sets(
     former: Deployment, deployment: Deployment, sizes: Mapping[str, int], newest: str
 ) -> dict[str, int]:
-    """The sizes of replica sets after `former` got another number of replicas: before a rollout goes on, the only one
-    that has replicas gets all of them; several keep their shares. Newest first in `sizes`.
+    """The sizes of replica sets after a change of the number of replicas, before a rollout continues: a single one
+    gets all replicas; several keep their shares. Newest first in `sizes`.
 
     `newest` is empty when no replica set has the template.
     """

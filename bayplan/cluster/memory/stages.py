@@ -75,7 +75,7 @@ class StagePlayer:
         return bool(self._rules)
 
     def of(self, pod: Pod) -> PodStages | None:
-        """The stages of the pod; None when it runs at once and for ever."""
+        """The stages of the pod; None if it runs at once and does not end."""
         if not pod.annotations and not self._rules:
             return None
         selecting = (r.stages for r in self._rules if r.selects(pod.namespace, pod.labels))

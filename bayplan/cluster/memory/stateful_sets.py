@@ -30,7 +30,7 @@ class StatefulSetPlan(msgspec.Struct):
     create: list[int] = msgspec.field(default_factory=list)
     delete: list[Pod] = msgspec.field(default_factory=list)
     is_waiting: bool = False
-    """More is to be done once a pod is ready or gone."""
+    """The next step waits until a pod is ready or was deleted."""
 
 
 def plan_stateful_set(

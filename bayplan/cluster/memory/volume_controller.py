@@ -250,8 +250,7 @@ class VolumeController:
             self._take_back(volume)
 
     def _take_back(self, volume: PersistentVolume) -> None:
-        """The volume's claim is bound to another one: release it, or delete it if it was
-        provisioned for that claim."""
+        """The claim is bound to another volume: release this one, or delete it if it was provisioned for the claim."""
         policy = volume.spec.persistent_volume_reclaim_policy
         if PROVISIONED_BY in volume.annotations and policy == "Delete":
             self._release(volume)
@@ -267,7 +266,7 @@ class VolumeController:
         self._free(volume)
 
     def _release(self, volume: PersistentVolume) -> None:
-        """Apply the reclaim policy of a volume whose claim is gone."""
+        """Apply the reclaim policy of a volume whose claim was deleted."""
         if volume.status.phase not in OVER:
             volume = self._set_volume_phase(volume, RELEASED)
         match volume.spec.persistent_volume_reclaim_policy:

@@ -42,7 +42,7 @@ class WorkloadPods:
         return self._pods.owned_by(workload)
 
     def pods_on(self, node_name: str) -> list[Pod]:
-        """The pods on a node, and daemons that wait for it, in the order in which they came."""
+        """The pods on a node, and daemons that wait for it, in the order in which they were added."""
         return self._pods.on_node(node_name)
 
     def _fill_up(
