@@ -185,6 +185,6 @@ def fill_in(args: Args) -> Args:
 
 
 def _with_weights(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:
-    """Returns `resources` with weight 1 where it is 0; the default ones if there are none."""
+    """Returns `resources` with weight 1 in place of 0; the default resources if there are none."""
     filled = tuple(ResourceSpec(spec.name, spec.weight or 1) for spec in resources)
     return filled or DEFAULT_RESOURCES

@@ -155,12 +155,12 @@ class KubeDriver:
         return await self.core.call(work)
 
     def lead(self) -> None:
-        """We hold the lease, or need none: schedule."""
+        """The lease is held, or not needed: schedule."""
         self._leads = True
         self.core.allow(True)
 
     def follow(self) -> None:
-        """Another may hold the lease from now on: nothing more is sent."""
+        """Another candidate may hold the lease from now on: stop sending."""
         self._leads = False
         self.core.allow(False)
         self._sender.refuse_waiting()
@@ -197,7 +197,7 @@ class KubeDriver:
         log.info("the cluster is known: %d nodes, %d pods", count("Node"), count("Pod"))
 
     async def unless_it_fails(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Result of `work`; raises the error of the driver if that comes first."""
+        """Result of `work`; raises the error of the driver if that occurs earlier."""
         task = asyncio.ensure_future(work)
         both: set[asyncio.Future[Any]] = {task, self.failure}
         try:

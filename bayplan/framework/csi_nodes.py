@@ -49,7 +49,7 @@ class CSINodes:
                 self._look(found)
 
     def rows_of(self, table: NodeTable, rows: Rows) -> Rows:
-        """The rows here that `rows` of `table` stand for, which may be a what-if."""
+        """The rows of these columns for `rows` of `table`, which may be a what-if."""
         return rows_in(self._table, table, rows)
 
     @property
@@ -110,7 +110,7 @@ class CSINodes:
             self._column(self._migrated, plugin, np.bool_, False).cells[row] = True
 
     def _clear(self, row: int) -> None:
-        """Forget the CSINode of the row; the columns of other rows without one are as they were made."""
+        """Clear the columns of the row, which has no CSINode any more."""
         del self._known[row]
         self._exists.cells[row] = self._limited.cells[row] = False
         for column in self._limits.values():

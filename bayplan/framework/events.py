@@ -118,7 +118,7 @@ class ClusterEvent(Struct, frozen=True, cache_hash=True):
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether it stands for anything at all."""
+        """Whether the pattern matches every event."""
         return self.resource == WILDCARD and self.action == ActionType.All
 
     def matches(self, incoming: ClusterEvent) -> bool:
@@ -254,7 +254,7 @@ def _hint_of(helps: Helps, event: ClusterEvent) -> HintFunction:
 
 
 def required(kind: type[T], obj: Any) -> T:
-    """The object of an event, which must be there; InputError when it is not, or of another kind."""
+    """The object of an event; InputError if it is absent or of another kind."""
     if isinstance(obj, kind):
         return obj
     got = "none" if obj is None else type(obj).__name__

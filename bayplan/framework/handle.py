@@ -71,7 +71,7 @@ class Client(Protocol):
         return None
 
     def evict(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> Awaitable[None] | None:
-        """Delete `victim` to make room for `preemptor`; one that is gone already is fine. May be `async def`."""
+        """Delete `victim` to make room for `preemptor`; no error if it was deleted already. May be `async def`."""
         return None
 
     def clear_nomination(self, pod: Pod) -> None:
@@ -105,7 +105,7 @@ class Client(Protocol):
         return obj
 
     def delete(self, obj: KubeObject) -> Awaitable[None] | None:
-        """Remove an object; raises NotFoundError when it is gone."""
+        """Remove an object; raises NotFoundError if there is none."""
         return None
 
 
@@ -122,7 +122,7 @@ class PodEvent(Struct, frozen=True, gc=False):
 
 
 class Nominator(Protocol):
-    """Which pods are promised a place on which node; by default none is."""
+    """Nominated pods per node; there are none by default."""
 
     def __bool__(self) -> bool:
         """Whether a pod is nominated to some node."""

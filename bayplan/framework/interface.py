@@ -59,7 +59,7 @@ NODE_ROW, NODE_OBJECT = Scope.NODE_ROW, Scope.NODE_OBJECT
 
 
 class Settled(NamedTuple):
-    """Results that hold for every pod of one spec, in any cluster."""
+    """Results that are valid for every pod of one spec, in any cluster."""
 
     pre_filter: Status | None = None
     """SKIP or SUCCESS if `pre_filter` returns it always; it is then not called, except for a pod with nodeName."""
@@ -170,7 +170,7 @@ class PreEnqueuePlugin(Plugin):
 
     @abstractmethod
     def pre_enqueue(self, pod: Pod) -> Status:
-        """SUCCESS lets the pod in; anything else keeps it out until one of the plugin's events."""
+        """SUCCESS admits the pod to the queue; any other status holds it until one of the plugin's events."""
 
 
 class QueuedPod(Protocol):
@@ -252,7 +252,7 @@ class Preemption(msgspec.Struct):
     rejected: dict[str, Status] = msgspec.field(default_factory=dict)
     """Nodes where preempting every pod of lower priority would not have helped."""
     reasons: Counter[str] = msgspec.field(default_factory=Counter)
-    """On how many nodes each reason stood in the way; without the nodes that were tried if there is a candidate."""
+    """The number of nodes per reason; without the nodes that were tried if there is a candidate."""
     fill_in: Callable[[Preemption], None] | None = None
     """Adds the nodes that were judged together and not one by one. It must not hold the account: the cycle would keep
     the statuses of all nodes in memory until the next garbage collection."""
@@ -411,7 +411,7 @@ class PodGroupPostFilterPlugin(Plugin):
     def post_filter_group(
         self, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial, try_group: TryGroup
     ) -> tuple[Sequence[Pod], Status]:
-        """The preempted pods; SUCCESS: the group will fit once they are gone."""
+        """The preempted pods; SUCCESS if the group fits after their removal."""
 
 
 class PlacementFeasiblePlugin(Plugin):

@@ -39,7 +39,7 @@ class ObjectLog(ChangeLog[ObjectKey]):
         self._counts: defaultdict[str, int] = defaultdict(int)
 
     def mark(self, entry: ObjectKey) -> None:
-        """Note that an object came, changed or went."""
+        """Record that an object was added, changed or deleted."""
         self._counts[entry.kind] += 1
         super().mark(entry)
 

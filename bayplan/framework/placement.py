@@ -56,18 +56,18 @@ class GroupTrial(Protocol):
 
 
 class GroupRoom(msgspec.Struct, frozen=True):
-    """The room that a pod group of equal pods needs, when nothing but amounts decides."""
+    """The room that a group of equal pods needs, if only amounts decide."""
 
     amounts: Mapping[str, int]
     """Amounts that each pod needs of each resource; POD_COUNT is one of them."""
     accepts: Bools
     """bool per row: the node can have such pods if there is room."""
     needed: int
-    """So many of the pods need a node."""
+    """The number of pods that need a node."""
 
 
 class TryGroup(Protocol):
-    """Whether a pod group fits on the nodes as they are at the moment."""
+    """Whether a pod group fits on the nodes in their present state."""
 
     def __call__(self) -> Status:
         """Try the members on the nodes."""

@@ -28,7 +28,7 @@ class Reserved:
         self._rows: Ints | None = None
 
     def follow(self) -> None:
-        """Catch up with the nominator, and with nodes that came or went."""
+        """Apply the changes of nominations, and of the set of nodes."""
         table, nominator = self._table, self._nominator
         if self._nominations == nominator.version and self._nodes == table.node_changes.version:
             return

@@ -29,7 +29,7 @@ class Turn:
             self._arrived.set_result(None)
 
     async def wait(self) -> None:
-        """Come back when it is due."""
+        """Wait until it is due."""
         if not self.is_due:
             import asyncio
 
@@ -53,7 +53,7 @@ class Turns:
         return turn
 
     def leave(self, key: str, turn: Turn) -> None:
-        """Give up the place, whether it was due or not."""
+        """Leave the queue, due or not."""
         line = self._lines[key]
         line.remove(turn)
         if not line:

@@ -45,7 +45,7 @@ class Verdict:
         said: dict[tuple[int, tuple[str, ...]], list[int]] = {}
         for position in [i for i, status in enumerate(listed) if status is not SUCCESS]:
             status = listed[position]
-            # Not the code itself: hashing a member of an enum takes longer than all the rest.
+            # Keyed by the identity of the code: hashing a member of an enum takes longer than the rest of the loop.
             said.setdefault((id(status.code), status.reasons), []).append(position)
         for positions in said.values():
             first = listed[positions[0]]

@@ -47,7 +47,7 @@ class Answer(NamedTuple):
 
 
 class UnreachableError(ApiError):
-    """There was no response, or an incomplete one."""
+    """The request got no response, or an incomplete one."""
 
 
 class ServerStatus(Wire, frozen=True):

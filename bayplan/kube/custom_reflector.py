@@ -1,7 +1,7 @@
 """CustomReflector: follow a custom resource that the server may not have, or may lose.
 
 Its CustomResourceDefinition can be created after the scheduler started, and deleted while it runs; the role that allows
-to read it can be missing. Plugins then find no object, and the scheduler goes on.
+to read it can be missing. Plugins then find no object, and the scheduler continues.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class CustomReflector:
         self._reflector: Reflector | None = None
 
     async def run(self) -> None:
-        """Follow until cancelled; a problem is logged once, until it is another one or solved."""
+        """Follow until cancelled; a problem is logged once, until it changes or is solved."""
         while True:
             try:
                 await self._follow(await self._discover())

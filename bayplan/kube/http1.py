@@ -51,7 +51,7 @@ class Head:
 
     @property
     def is_chunked(self) -> bool:
-        """Whether the body comes in chunks."""
+        """Whether the body is chunked."""
         return self._find(_ENCODING).lower() == b"chunked"
 
     @property

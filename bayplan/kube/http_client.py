@@ -319,7 +319,7 @@ def _proxy_headers(address: Address, is_sent_to_proxy: bool) -> dict[str, str]:
 
 
 def _keep_alive(transport: asyncio.Transport) -> None:
-    """Detect within a minute that the peer of a silent connection is gone."""
+    """Detect within a minute that the peer of a silent connection does not respond."""
     connection: Any = transport.get_extra_info("socket")
     if connection is None:
         return

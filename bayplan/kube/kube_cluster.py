@@ -236,7 +236,7 @@ class KubeCluster(ObjectIndex):
         return self._ask(lambda s: s.patch(path, patch, STRATEGIC_MERGE_PATCH), f"patch {path}")
 
     def _newest_group(self, group: PodGroup) -> PodGroup:
-        """The group as last seen, or as last written; raises NotFoundError if it is gone."""
+        """The latest group, observed or written here; raises NotFoundError if it was deleted."""
         key = (group.kind, group.namespace, group.name)
         known: PodGroup | None = self._written.get(key) or self.get(*key)
         if known is None or known.uid != group.uid:

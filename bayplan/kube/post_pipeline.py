@@ -337,7 +337,7 @@ class PostPool:
         for channel in list(self._channels):
             silence_s = loop.time() - channel.last_heard
             if channel.pending and silence_s > REQUEST_TIMEOUT_S:
-                channel.is_fresh = True  # requests in flight must not be retried for ever
+                channel.is_fresh = True  # requests in flight must not be retried without limit
                 channel.close("no answer in time")
             elif not channel.pending and silence_s > IDLE_S:
                 channel.close("")

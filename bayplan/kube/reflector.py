@@ -212,7 +212,7 @@ class Reflector:
         return None if known is None else str(known.resource_version)
 
     def forget(self) -> None:
-        """Deliver that all objects are gone."""
+        """Deliver the deletion of all objects."""
         gone = [ObjectEvent(DELETED, obj) for obj in self._known.values()]
         self._known.clear()
         if gone:
@@ -252,7 +252,7 @@ class Reflector:
         log.info("%s: listed %d, %d changed", self.resource.plural, len(seen), found)
 
     def _end_list(self, seen: set[Key], version: str) -> int:
-        """Deliver that objects which were not seen are gone; returns how many."""
+        """Deliver the deletion of objects that are absent from the list; returns their number."""
         gone = [key for key in self._known if key not in seen]
         if gone:
             self._deliver([ObjectEvent(DELETED, self._known.pop(key)) for key in gone])
@@ -311,7 +311,7 @@ class Reflector:
         return batch
 
     def _read_item(self, item: msgspec.Raw, seen: set[Key]) -> ObjectEvent | None:
-        """The change that an object of a list is, if any; an unreadable object counts as gone."""
+        """The change that an object of a list stands for, if any; an unreadable object counts as deleted."""
         meta = _read_head(item).metadata
         key = self._key_of(meta)
         known = self._known.get(key)

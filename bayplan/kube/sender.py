@@ -261,7 +261,7 @@ class Sender:
         self._post_delayed()
 
     def begin(self, order: Order) -> None:
-        """Start an order beside the others."""
+        """Start an order concurrently with the others."""
         task = asyncio.get_running_loop().create_task(self._do(order))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)

@@ -43,7 +43,8 @@ class QueueSettings(msgspec.Struct, frozen=True):
 
 
 class BackoffQueue:
-    """Three heaps: rejected pods may be popped early, pods after an error not, members of pod groups after a change.
+    """Three heaps: rejected pods, which may be popped early; pods after an error, which may not; members of pod
+    groups, after a change.
 
     A member that is rejected always comes here. kube-scheduler pops it early, too, and so tries a group that does not
     fit again and again while it has nothing else to do. As long as nothing changes, the result is the same: `changed`

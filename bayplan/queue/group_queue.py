@@ -82,7 +82,7 @@ class GroupQueue(SchedulingQueue):
         self._popped: GroupName | None = None
         """The group that is being tried."""
         self._left = ""
-        """The part of the queue that an entry is taken from, which goes back into the queue."""
+        """The part of the queue from which an entry was removed; the entry is requeued."""
 
     # Groups.
 
@@ -102,7 +102,7 @@ class GroupQueue(SchedulingQueue):
             entry.pod = stand_in(group, entry.members[0].pod)
 
     def delete_group(self, group: PodGroup) -> None:
-        """A group went: its members wait for another one."""
+        """A group was deleted: its members wait for another one."""
         name = group.namespace, group.name
         self._known.pop(name, None)
         entry = self._entries.get(name)

@@ -73,7 +73,7 @@ class QueuedPodInfo(Struct, eq=False):
         )
 
     def set_rejectors(self, unschedulable: Iterable[str] = (), pending: Iterable[str] = ()) -> None:
-        """Record the end of an attempt and its rejectors; none means an error."""
+        """Record the end of an attempt and its rejectors; there are none after an error."""
         self.unschedulable_plugins = frozenset(unschedulable)
         self.pending_plugins = frozenset(pending)
         self.gated_by = None

@@ -150,7 +150,7 @@ class SchedulingQueue:
         return self.active.pop_specific(pod.key)
 
     def add_unschedulable_if_not_present(self, info: QueuedPodInfo) -> str | None:
-        """Requeue a popped pod whose attempt failed; no rejectors means an error.
+        """Requeue a popped pod whose attempt failed; an attempt without rejectors failed with an error.
 
         Returns the part of the queue it is in now; None when a pod of its name was added meanwhile,
         and this one is dropped.
@@ -367,7 +367,7 @@ class SchedulingQueue:
                 return found
             if found is AFTER_BACKOFF:
                 strategy = found
-                if not info.pending_plugins:  # only these can make it more urgent
+                if not info.pending_plugins:  # only these can raise its place in the queue
                     break
         return strategy
 

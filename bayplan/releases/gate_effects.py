@@ -220,7 +220,7 @@ EFFECTS: dict[str, Effect] = {
         "in `simulate` and `up`, an indexed job whose pods all run at once gets a Workload and a PodGroup",
         "the pods of a job have the group that its template names, if any",
     ),
-    # Of releases before v1.23, whose formats are read.
+    # Gates of releases before v1.23, whose formats are read.
     "BalanceAttachedNodeVolumes": Effect(
         "the number of volumes does not count in the score", "volumes do not score", missing=True
     ),

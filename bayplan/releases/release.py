@@ -30,7 +30,7 @@ class AffinityHints(enum.Enum):
     PLACED = "placed"
     """Pods on nodes; neither the anti-affinity of a pod that goes counts, nor changes of the pod's own labels."""
     ALL_TERMS = "all terms"
-    """Nominated ones, too, if they match all terms of the anti-affinity."""
+    """Nominated pods count, too, if they match all terms of the anti-affinity."""
     ANY_TERM = "any term"
     """The same, if they match one of the terms."""
 
@@ -43,7 +43,7 @@ class GatedPods(enum.Enum):
     OWN_EVENTS = "own events"
     """Events that the plugin registered."""
     EVERY_FLUSH = "every flush"
-    """These, events about everything, and every flush once a pod is old enough for it."""
+    """These events, wildcard events, and every flush after the pod has waited long enough."""
     FLUSH = "flush"
     """As EVERY_FLUSH, but after a flush a pod waits for as long as any other."""
 
@@ -188,7 +188,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         v1_33={},
         v1_37=dict.fromkeys(("GangScheduling", "WorkloadAwarePreemption"), "GenericWorkload"),
     )
-    """Gates that this release no longer has, and the gate that does what they did."""
+    """Gates that this release no longer has, each with the gate that replaces it."""
 
     api_versions: dict[str, str] = changing(**_API_VERSIONS)
     """API versions of kinds that not all releases have in the same one."""
@@ -252,19 +252,20 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A pod that is being resized counts with the maximum of requested, allocated and actual resources of the pod as a
     whole, not of each container."""
     sorts_slices: bool = since("1.36")
-    """Devices are looked through by driver, pool and ResourceSlice; else in the order of Go maps, which is chance."""
+    """Devices are tried by driver, pool and ResourceSlice; else in the order of Go maps, which is random."""
     list_constraints: bool = since("1.37")
     """Constraints compare lists of values, with feature gate DRAListTypeAttributes."""
     distinct_from_all: bool = since("1.37")
     """distinctAttribute compares all devices of a request, not only the last of each."""
     keeps_alternative: bool = since("1.36")
-    """An alternative that asks for all devices is served to its end; else the first alternative is gone on with after
-    the first device."""
+    """An alternative for all devices is completed; else the search continues with the first alternative after the
+    first device.
+    """
     pools_by_node: bool = until("1.35")
     """A pool of devices is judged by the slices that the node sees: devices are taken from one that is incomplete, and
     a device that is there twice fails the pod."""
     all_counts_full: bool = since("1.37")
-    """A request for all devices wants those that are shared and full, too, and so fails."""
+    """A request for all devices includes full shared devices, and so fails."""
     copies_config_once: bool = since("1.37")
     """A configuration of a claim for several of its requests is in the allocation once, not once for each."""
     counters_everywhere: bool = until("1.37")
@@ -307,8 +308,9 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     gated_nominations: bool = since("1.37")
     """A new pod that a PreEnqueue plugin holds is nominated to the node in its status."""
     waiting_victims_fail: bool = since("1.36")
-    """A victim that waits on Permit is retried as after an error, not as one that was refused; one in PreBind, too, is
-    stopped in memory."""
+    """A victim that waits on Permit is requeued as after an error, not as after a refusal; a victim in PreBind is
+    stopped in memory, too.
+    """
     names_target_pods: bool = since("1.37")
     """In metrics, events of waiting pods are UnscheduledPod, or TargetPod for the pod itself; else UnschedulablePod."""
     pre_binds_together: bool = since("1.36")

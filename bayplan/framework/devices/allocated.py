@@ -77,7 +77,7 @@ class Allocated:
             del self.consumed[device]
 
     def available(self, view: PoolView) -> Amounts:
-        """The rest of the counters of a pool; less than nothing when too much was given out."""
+        """The rest of the counters of a pool; negative if more was allocated than there is."""
         version = self._versions[view.id]
         known = self._available.get(view)
         if known is not None and known[0] == version:

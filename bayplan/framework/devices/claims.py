@@ -107,14 +107,13 @@ class TrackedClaims:
     # Decided and not written yet
 
     def pending(self, uid: str) -> AllocationResult | None:
-        """The allocation that the claim is about to get."""
+        """The assumed allocation of the claim."""
         pending = self._pending.get(uid)
         return pending.allocation if pending is not None else None
 
     def begin(self, claim: ResourceClaim, allocation: AllocationResult) -> AllocationResult:
-        """The claim is about to get `allocation` for one more pod: other claims cannot have those devices.
-
-        Returns its allocation, which is that of another pod if the claim is about to get it for that one.
+        """Assume `allocation` of the claim for one more pod, so that other claims cannot get its devices. Returns the
+        assumed allocation, which is the earlier one if it was assumed for another pod.
         """
         uid = claim.uid
         pending = self._pending.get(uid)

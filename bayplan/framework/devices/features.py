@@ -34,7 +34,7 @@ class DeviceFeatures(msgspec.Struct, frozen=True):
         """The features that are on with `gates`."""
         return cls(
             admin_access=gates.enabled("DRAAdminAccess"),
-            # This gate needs DRAResourceClaimDeviceStatus, which therefore is on.
+            # This gate needs DRAResourceClaimDeviceStatus, so that gate is on, too.
             binding_conditions=gates.enabled("DRADeviceBindingConditions"),
             consumable_capacity=gates.enabled("DRAConsumableCapacity"),
             extended_resources=gates.enabled("DRAExtendedResource"),

@@ -1,4 +1,4 @@
-"""Inventory: the devices that each node can reach, kept as slices and nodes come, change and go."""
+"""Inventory: the devices that each node can reach, updated for each change of a slice or a node."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Inventory:
         return rows
 
     def used(self, pool_id: PoolId) -> None:
-        """A device of the pool was taken or given back."""
+        """A device of the pool was allocated or released."""
         pool = self._pools.get(pool_id)
         if pool is not None:
             self._mark(pool)
@@ -180,7 +180,7 @@ class Inventory:
     def _views(self, row: int) -> tuple[PoolView, ...]:
         """The pools in order: those with binding conditions last, otherwise by driver and name.
 
-        Releases that do not sort them leave the order to chance; here it is that in which they came.
+        Without sorting, the order is random in some releases; here it is the order of arrival.
         """
         node = self._table.nodes[row]
         assert node is not None, "only rows with a node are judged"

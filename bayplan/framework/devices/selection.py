@@ -24,7 +24,7 @@ OPTIONAL_CHAINING = (
 
 
 class ExpressionFault(NamedTuple):
-    """An expression failed: the class it is of ("": the claim), which one it is there, and why."""
+    """An expression failed: its class ("" for the claim), its position there, and the reason."""
 
     of_class: str
     position: int

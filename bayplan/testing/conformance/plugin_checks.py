@@ -56,7 +56,7 @@ Answer: TypeAlias = str | int
 """The compared value: a status as text, its reasons sorted; or a raw score."""
 
 KEPT = (NODE_ROW, NODE_OBJECT)
-"""The scopes whose results are kept, by `spec_key`."""
+"""The scopes whose results are cached, by `spec_key`."""
 NO_COLUMN = ("row_groups", "no column")
 
 
@@ -125,8 +125,8 @@ def check_rows_agree(
 def check_scope(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     """The result of a NODE_ROW or NODE_OBJECT plugin for a node is the same without other nodes.
 
-    The pods on the node stay for NODE_ROW, and are removed for NODE_OBJECT. So it is without the objects
-    of the lister. A plugin whose `cluster_key` changes with the cluster is called again then, and so may give another
+    The pods on the node stay for NODE_ROW, and are removed for NODE_OBJECT. It is also the same without the objects of
+    the lister. A plugin whose `cluster_key` changes with the cluster is called again then, and so may give another
     result. The Score of a pod with `scores_by_more` in its `amount_rules` may depend on anything.
     """
     if plugin.scope not in KEPT:
@@ -309,7 +309,7 @@ def _normalized(
 
 
 def check_repetition(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
-    """A `normalize` that goes by the scores for samples does so for the scores of these nodes, too."""
+    """A `normalize` that ignores repetition in sample scores ignores it in the scores of these nodes, too."""
     if not isinstance(plugin, ScorePlugin) or not ignores_repetition(plugin):
         return
     give_handle(plugin, table)
