@@ -204,7 +204,7 @@ class LoopAlarm:
         self._when: float | None = None
 
     def set(self, loop: AbstractEventLoop | None, when: float | None) -> None:
-        """Set another moment; None for neither of them."""
+        """Set another time; None unsets it."""
         if when == self._when:
             return
         if self._handle is not None:

@@ -25,7 +25,7 @@ class BudgetUse(PlainPart):
     allowed: int
     pods: list[str] = field(default_factory=list)
     down: int = 0
-    """Number of them that have not come back."""
+    """Number of them without a ready successor."""
     at_once: int = 0
     """The most that were down at the same time."""
 
@@ -97,5 +97,5 @@ class BudgetCounts:
             use.at_once = use.down
 
     def touched(self) -> list[BudgetUse]:
-        """The budgets with at least one pod taken."""
+        """The budgets with at least one evicted pod."""
         return [use for _, use in self._budgets if use.pods]

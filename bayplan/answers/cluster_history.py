@@ -33,7 +33,7 @@ KEPT_S = 30.0
 """Age of the changes that are kept."""
 MOST_CHANGES = 20_000
 MOST_STATES = 256
-"""States that one decision is compared with, at most."""
+"""Limit on the states that one decision is compared with."""
 LIKELY = 6
 """Sets of bindings that are compared with many states of other objects."""
 WIDEST = 24
@@ -197,7 +197,7 @@ class ClusterHistory:
             self._replace_all((now, new) for new, now in shown.values())
 
     def _show(self, state: PastState, shown: dict[Key, tuple[Any, Any]]) -> None:
-        """Go from the state that is shown, as pairs of the latest object and the shown one, to another."""
+        """Replace the shown state, given as pairs of the latest object and the shown one, by another."""
         wanted = self._versions(state)
         steps: list[Step] = []
         for key in {*shown, *wanted}:
@@ -306,7 +306,7 @@ def _list_key(change: Change) -> tuple[int, bool, str, str]:
 def _prefixes(
     bindings: Sequence[Change], moment: Change, key: Callable[[Change], Any]
 ) -> list[Shift]:
-    """The bindings that come before the moment's in another order, then a few less or more."""
+    """The bindings before the moment in another order, then with a few less or more."""
     ordered = sorted(bindings, key=key)
     place = bisect_left(ordered, key(moment), key=key)
     steps = (step for size in range(WIDEST // 4) for step in dict.fromkeys((-size, size)))
@@ -379,7 +379,7 @@ def _unversioned(obj: KubeObject) -> KubeObject:
 
 
 def _in_order(steps: Iterable[Step]) -> list[Step]:
-    """Pods leave before other objects change, and come after."""
+    """Pods are removed before other objects change, and added after."""
 
     def place(step: Step) -> int:
         old, new = step

@@ -26,7 +26,7 @@ class GroupVerdict(StrEnum):
     FITS = "fits"
     """Members wait, and would get nodes if the group were tried now."""
     PREEMPTS = "preempts"
-    """Members would get nodes once other pods are gone that the group preempts."""
+    """Members would get nodes after the group preempts other pods."""
     UNSCHEDULABLE = "unschedulable"
     """Too few members would get a node."""
     GATED = "gated"
@@ -120,7 +120,7 @@ class PodGroupExplanation(SettledAnswer, Data, kw_only=True):
     remarks: list[str] = field(default_factory=list)
     gate: Refusal | None = None
     members: list[GroupMember] = field(default_factory=list)
-    """Those that have a node, then the others in the order in which they are tried."""
+    """Members with a node, then the others in the order in which they are tried."""
     placements: list[PlacementTried] = field(default_factory=list)
     preemption: GroupPreemption | None = None
     """None when preemption for the whole group was not tried."""

@@ -128,7 +128,7 @@ def _copies(trial: _GroupSituation, pattern: Node, number: int) -> list[ObjectCh
 
 
 def _changed_members(trial: _GroupSituation) -> Iterator[GroupWay]:
-    """Changes that would let each member without a node run beside those that have one."""
+    """Changes with which each member without a node would run together with the others."""
     if not trial.was_tried or not 0 < len(trial.refused) <= MAX_CHANGED:
         return
     changes = list[ObjectChange]()
@@ -152,7 +152,7 @@ def _change_for(
     changes: list[ObjectChange],
     goals: dict[str, None],
 ) -> bool:
-    """Find a node and changes for one more member, and put it there; False when none is found."""
+    """Find a node and changes for one more member, and place it; False if there is none."""
     view, pod = trial.view, member.attempt.pod
     for name in _candidates(trial, pod):
         found = find_counterfactual(view, pod, name, kept=members)

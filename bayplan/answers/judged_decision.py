@@ -82,6 +82,6 @@ class JudgedDecision(msgspec.Struct, kw_only=True):
         self.is_other_state = any(number < moment.arrival for number in state.left_out)
 
     def reopen(self) -> None:
-        """Drop the verdict, for another one."""
+        """Drop the verdict before it is replaced by another."""
         self.verdict = ReplayVerdict.UNDECIDED
         self.state = self.preemption = None

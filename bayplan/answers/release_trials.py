@@ -58,7 +58,7 @@ class TrialResult(NamedTuple):
         return self[:4]
 
     def changes_with(self, after: TrialResult, cause: TrialResult) -> bool:
-        """Whether a cause by itself changes that part of the decision which is another one after the upgrade.
+        """Whether a cause alone changes the part of the decision that the upgrade changes.
 
         The node comes first, then the victims; the message counts only if both stay the same. If nothing but the
         devices changes, a cause may also leave the pod pending: one of several gates that they need.

@@ -14,7 +14,7 @@ MAX_CHANGES = 4
 OR = "  or "
 AND = "and "
 SHORTEST_NAME = 4
-"""A node whose name is shorter is always named: it may be a word that means something else."""
+"""Shorter node names are not removed from texts: they may be ordinary words."""
 
 
 class LineKind(StrEnum):

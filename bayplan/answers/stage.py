@@ -236,7 +236,7 @@ def _at_once(objects: Iterable[InputObject], place_of: PlaceOf) -> list[ClusterO
     for obj in objects:
         if isinstance(obj, Timeline):
             if obj.stages:
-                continue  # pods are ready and run for ever in a question
+                continue  # in a question pods are ready and do not end
             place = place_of(obj)
             expected = (
                 "expected a cluster at one moment; got a Timeline, which `bayplan simulate` plays; "

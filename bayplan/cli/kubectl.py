@@ -92,6 +92,6 @@ def completions(words: Sequence[str]) -> list[str]:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
         make_app(add_completion=True)(prog_name=COMMAND)
-    # Where a file is expected, the incomplete word itself comes back.
+    # Where a file is expected, the completion is the incomplete word itself.
     known = {"", *words[-1:]}
     return [line for line in printed.getvalue().splitlines() if line not in known]

@@ -46,7 +46,7 @@ PORTS = {"http": 80, "https": 443}
 
 
 def find_all(facts: ClusterFacts, settings: Settings, has_config: bool) -> list[Finding]:
-    """All findings; those that may make answers differ come first."""
+    """All findings; first those that may make answers differ."""
     found = [
         *_version(facts, settings),
         *_kubelets(facts, settings),
@@ -67,7 +67,7 @@ def object_findings(objects: Sequence[object], settings: Settings) -> Iterator[F
 
 
 def short_note(objects: Sequence[object], settings: Settings) -> str:
-    """One line for an answer: the findings that its own objects show; "" if there are none."""
+    """One line for an answer, with the findings about its own objects; empty if there are none."""
     found = [one.text for one in object_findings(objects, settings) if one.differs]
     return f"answers may differ: {'; '.join(found)}. See: bayplan doctor" if found else ""
 

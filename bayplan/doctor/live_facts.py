@@ -129,7 +129,7 @@ def _webhooks(items: Iterable[Tree], mutates: bool) -> Iterator[PodWebhook]:
 
 
 def _pod_resources(rule: Tree) -> Iterator[str]:
-    """`pods` and `pods/binding`, as far as the rule is about creating them."""
+    """`pods` and `pods/binding`, if the rule allows to create them."""
     operations = {str(word).upper() for word in rule.get("operations") or ()}
     groups = rule.get("apiGroups") or ()
     if not operations & {"CREATE", "*"} or not {"", "*"} & set(groups):

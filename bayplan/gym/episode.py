@@ -19,7 +19,7 @@ NO_ROW = -1
 
 
 class AgentChoice(TieBreak):
-    """Takes the row that is set, if the pod fits there; otherwise another tie-break chooses among the best."""
+    """Chooses the row that is set, if the pod fits there; otherwise another tie-break chooses among the best."""
 
     reads_others = True
 
@@ -40,7 +40,7 @@ class AgentChoice(TieBreak):
 
 
 class PodToPlace:
-    """A pod that was taken from the queue, with the scores of the nodes as they are now."""
+    """A popped pod, with the present scores of the nodes."""
 
     __slots__ = ("mask", "queued", "scores")
 

@@ -108,7 +108,7 @@ class RayVectorEnv(VectorEnv[Any, Any, Any]):
         )
 
     def close_extras(self, **kwargs: Any) -> None:
-        """End the actors; Ray itself goes on."""
+        """End the actors, but not Ray."""
         for worker in self._workers:
             self._ray.kill(worker)
 

@@ -190,7 +190,7 @@ def _judge(
 
 
 def _on_some_node(spec: bytes) -> bytes:
-    """The spec of a pod, the same for all nodes: rules ask whether there is one, not which."""
+    """The spec of a pod with the same node name for all: rules read whether it is set, not its value."""
     at = spec.find(b'"nodeName"')
     found = _NODE_NAME.match(spec, at) if at > 0 and spec[at - 1 : at] != b"\\" else None
     return spec if found is None else spec[:at] + b'"nodeName"' + spec[found.end() :]

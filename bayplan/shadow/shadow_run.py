@@ -120,10 +120,10 @@ def shadow_recording(
 
 
 FEWEST = 5
-"""Decisions that a label is drawn from, at least."""
+"""Least number of decisions to choose a label from."""
 FEWEST_NODES = 2
 Labels = Callable[[str], Mapping[str, str]]
-"""Gives the labels of the node of a name; none if there is no such node."""
+"""Returns the labels of a node by its name; empty if there is no such node."""
 
 
 def avoided_labels(differences: Iterable[DecisionDifference], labels: Labels) -> dict[str, str]:
@@ -174,7 +174,7 @@ class WaitProbe:
         waiting: Callable[[], Iterable[Pod]],
         is_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Probe again if it is time, until it `is_over`; the next call goes on."""
+        """Probe again if it is due, until it `is_over`; the next call continues."""
         if self._round is None:
             if at_s < self._next_s:
                 return

@@ -40,7 +40,7 @@ class GroupOutcome(PlainPart, msgspec.Struct):
     started_s: float | None = None
     """Time when enough members had a node; None if too few have one, or they had one at the start."""
     uids: list[str] = msgspec.field(default_factory=list)
-    """Of the members, those that ended included."""
+    """Uids of the members, including finished ones."""
     cause: str = ""
     """Reason why members wait; empty when none does."""
     last: GroupAttempt | None = None

@@ -156,7 +156,7 @@ class Simulation:
         return report
 
     def proceed(self, on_progress: OnProgress | None = None, until_s: float | None = None) -> None:
-        """The same as `run` without a report, which goes through all pods and nodes."""
+        """The same as `run`, without a report, which reads all pods and nodes."""
         self.begin(until_s)
         with rare_collections():
             self._run(on_progress, until_s)
@@ -245,7 +245,7 @@ class Simulation:
             self._controller.begin(until_s)
 
     def next_pod(self, until_s: float | None = None) -> QueuedPodInfo | None:
-        """Go on until a pod is ready, and take it from the queue, for `try_pod`; None at the end."""
+        """Run until a pod is ready, and pop it for `try_pod`; None at the end."""
         limit_s = math.inf if until_s is None else until_s
         is_hectic = self._progress.is_hectic(self.scheduler.queue)
         if is_hectic and not self._go_on(limit_s, HECTIC_STEP_S):

@@ -38,7 +38,7 @@ class StandIn(NamedTuple):
 
 
 class StandIns:
-    """Makes stand-ins; `objects` are the others of the input, among which may be those of custom workloads."""
+    """Makes stand-ins; `objects` are the other objects of the input, including those of custom workloads."""
 
     def __init__(self, objects: Iterable[ClusterObject], gates: Mapping[str, bool]) -> None:
         self._has_gangs = all(gates.get(gate, False) for gate in GANG_GATES)

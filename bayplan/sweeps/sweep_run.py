@@ -77,7 +77,7 @@ class SweepRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def input_group(self) -> str:
-        """Equal for runs that simulate the same input, which a seed may have sampled in another way."""
+        """Equal for runs of the same input; seeds may sample it differently."""
         return repr((self.input, self.what.demand))
 
     @property

@@ -129,7 +129,7 @@ class TrialCluster:
         return list(self.cluster.list("Pod"))
 
     def pods_on(self, node_name: str) -> Mapping[str, Pod]:
-        """The pods on a node, by uid; not to be kept."""
+        """The pods on a node, by uid; valid until the next change."""
         row = self.table.row_of.get(node_name)
         return {} if row is None else self.table.pods[row]
 
@@ -210,7 +210,7 @@ class TrialCluster:
             yield waiting
 
     def replace_object(self, old: ClusterObject | None, new: ClusterObject | None) -> None:
-        """Replace an object for good; None stands for one that does not exist."""
+        """Replace an object permanently; None stands for an absent object."""
         if new is None:
             if old is not None:
                 self.cluster.take_out(self.cluster.get(old.kind, old.namespace, old.name))  # type: ignore[arg-type]  # it was put in before
@@ -344,7 +344,7 @@ def counts_for_others(pod: Pod) -> bool:
 
 
 def _take_over(waiting: Sequence[Pod], old: Scheduler, new: Scheduler) -> None:
-    """Give the pods without a node to another scheduler with the same cache, which schedules them one after the other."""
+    """Give the pods without a node to another scheduler with the same cache, which schedules them in turn."""
     for held in list(old.waiting_pods):
         old.cache.forget_pod(held.pod)
     for pod in waiting:

@@ -131,7 +131,7 @@ class History:
         """Record a changed pod or node."""
         if isinstance(new, Pod):
             number = self._numbers.get(new.uid)
-            if number is None:  # it replaced another of its name
+            if number is None:  # it replaced another pod of its name
                 self.on_delete(old)
                 self.on_add(new)
                 return

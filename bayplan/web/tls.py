@@ -132,7 +132,7 @@ class ServerCertificate:
 
 
 def _openssl_name(name: str) -> str | None:
-    """OpenSSL's name of a cipher suite; None for those of TLS 1.3, which are always on."""
+    """OpenSSL's name of a cipher suite; None for a suite of TLS 1.3, as these are always on."""
     if name in TLS13_CIPHERS:
         return None
     exchange, joint, cipher = name.removeprefix("TLS_").partition("_WITH_")

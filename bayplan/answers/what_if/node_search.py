@@ -147,7 +147,7 @@ class _Search:
         return tuple(each + (i < rest) for i in range(self._kinds))
 
     def _reduced(self, counts: Counts, order: Iterable[int]) -> Counts:
-        """As few as possible of each kind, one kind after the other."""
+        """Reduce the number of each kind as far as possible, one kind after the other."""
         for kind in order:
 
             def with_number(number: int, kind: int = kind, counts: Counts = counts) -> Counts:
@@ -160,7 +160,7 @@ class _Search:
         return counts
 
     def _exchanged(self, counts: Counts) -> Iterable[Counts]:
-        """The same with two nodes exchanged for one of another kind."""
+        """Variants of `counts` with two nodes exchanged for one of another kind."""
         for one, two in combinations_with_replacement(range(self._kinds), 2):
             for new in range(self._kinds):
                 if new in (one, two):

@@ -39,7 +39,7 @@ GroupKey: TypeAlias = tuple[tuple[str, ...], bool]
 
 
 class Evictions:
-    """Evicts pods from nodes of a stage, in rounds; the clock goes on from one drain to the next.
+    """Evicts pods from nodes of a stage, in rounds; the clock is not reset between drains.
 
     Pods without an owner that the flags of `change` allow to evict count as recreated.
     """

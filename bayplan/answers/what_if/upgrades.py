@@ -58,7 +58,7 @@ class Upgrade(DrainChange):
 
 
 class _Upgrading:
-    """One upgrade while it goes on."""
+    """An upgrade under way."""
 
     def __init__(self, stage: Stage, options: Upgrade, nodes: Sequence[Node]) -> None:
         self._stage, self._options = stage, options

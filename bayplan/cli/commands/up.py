@@ -346,7 +346,7 @@ def make_server(
 
 
 def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler | None:
-    """Let a scheduler work beside the controllers; None without settings."""
+    """Start a scheduler besides the controllers; None without settings."""
     if settings is None:
         return None
     from ...drivers.loop_driver import LoopDriver
@@ -440,7 +440,7 @@ def say_ready(
 
 
 def announce(known: Mapping[str, Any]) -> None:
-    """Say how to reach the cluster: the line to paste on standard output, the rest beside it."""
+    """Print how to reach the cluster: the line to paste on standard output, the rest on standard error."""
     console = stderr_console()
     ending = f"bayplan up down {known['name']}" if known.get("is_detached") else "Ctrl-C"
     release = f", Kubernetes {known['release']}" if known.get("release") else ""

@@ -82,7 +82,7 @@ def read_settings(flags: FlagValues, version: str = "") -> RunSettings:
 
 
 def unread_configuration(flags: FlagValues) -> dict[str, Any]:
-    """The content of --config, unchecked; empty if it cannot be read, which `read_settings` then says."""
+    """The content of --config, unchecked; empty if it cannot be read, which `read_settings` reports."""
     from ...yaml_tree import iter_trees
 
     path = flags.text("config")

@@ -19,7 +19,7 @@ EXPECTED = "a file to write to"
 
 @contextmanager
 def stream_target(option: str, target: str) -> Iterator[IO[str]]:
-    """Open the file to write to as things happen; InputError, which names the option, when that cannot be."""
+    """Open a file that is written during the run; InputError, with the name of the option, if that fails."""
     place = f"{option}: {target}"
     with os_errors_named(place, EXPECTED):
         stream = open(target, "w", encoding="utf-8")  # noqa: SIM115 - closed below, with its faults named
@@ -83,7 +83,7 @@ class WholeFile:
 def whole_target(option: str, target: Path) -> Iterator[WholeFile]:
     """A file to write to, which is opened at once, and gzipped by its name.
 
-    When the `with` ends with an exception, whatever was there before is left as it was.
+    When the `with` ends with an exception, an existing file is not changed.
     """
     file = WholeFile(option, target)
     try:

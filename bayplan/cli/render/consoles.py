@@ -22,7 +22,7 @@ _ANSWER_LINE = re.compile(f"^{ANSWER}.*\n", re.MULTILINE)
 _LINE_END = re.compile(r"[^\S\n]+$", re.MULTILINE)
 _BLANK_LINES = re.compile("\n{3,}")
 PIPE_WIDTH = 1000
-"""Without a terminal nothing is cut to fit."""
+"""Without a terminal no line is truncated."""
 ASCII = str.maketrans(
     {"█": "#", "▓": "+", "▒": "-", "░": ".", "→": ">", "★": "*", "×": "x", "µ": "u", "…": "."}
     | dict(zip("▁▂▃▄▅▆▇", "_.:-=+*", strict=True))

@@ -134,7 +134,7 @@ def _stall_text(stall: DrainStall, cause: str, names: NodeNames) -> str:
 
 
 def render_search(console: Console, search: NodeSearch) -> None:
-    """Print how many nodes it takes, and which pods fit on none of them."""
+    """Print the number of nodes that are needed, and the pods that fit on none of them."""
     style = "bold yellow" if search.hopeless else "bold green" if search.nodes == 0 else "bold"
     conclude(console, Text(search_text(search), style=style))
     alike: dict[str, list[str]] = {}

@@ -151,7 +151,7 @@ def chosen_decisions(
 def render_replay(
     console: Console, report: ReplayReport | JudgedReplay, everything: bool, is_wide: bool = False
 ) -> None:
-    """Print the decisions that differ, and how many there are; on a terminal the first ones unless `is_wide`."""
+    """Print the decisions that differ, and their number; on a terminal only the first ones unless `is_wide`."""
     is_judged = isinstance(report, JudgedReplay)
     pods = chosen_decisions(report, everything)
     shown = pods if everything or is_wide or not console.is_terminal else pods[:MAX_PODS]

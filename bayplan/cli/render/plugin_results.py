@@ -78,7 +78,7 @@ def _headline(attempt: Attempt, names: NodeNames) -> Text:
 
 
 def _margin(attempt: Attempt) -> str:
-    """By how much the node won."""
+    """The lead of the winning node."""
     totals = attempt.explanation.totals if attempt.explanation else {}
     if attempt.from_nomination:
         return "(nominated earlier)"
@@ -124,7 +124,7 @@ def score_table(
 
 
 def _is_level(score: PluginPoints) -> bool:
-    """Whether the plugin gave every node the same, and so decided nothing."""
+    """Whether all nodes have the same score of the plugin, so that it decided nothing."""
     return len(set(score[2].values())) <= 1
 
 

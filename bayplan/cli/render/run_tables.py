@@ -187,7 +187,7 @@ def _node_table(console: Console, uses: Sequence[NodeUse], wide: bool, names: No
 
 
 def _node_name(use: NodeUse, names: NodeNames) -> Cell:
-    """The node, and when it came or went in the meantime."""
+    """The node, and the times when it was added or removed during the run."""
     moments = ((use.added_s, "added"), (use.removed_s, "removed"))
     told = [
         (f" ({what} {format_duration(moment)})", "dim")

@@ -40,7 +40,7 @@ def percent(share: float) -> str:
 
 
 def hint(console: Console, hidden: int, what: str) -> None:
-    """Say how much was left out."""
+    """Print how much was left out."""
     if hidden > 0:
         console.print(f"… and {count(hidden, f'more {what}')}; --all shows them\n", style="dim")
 
@@ -107,7 +107,7 @@ def shown_metric(metric: Metric) -> str:
 
 
 def show_other_filters(console: Console, name: str, first: str, difference: str) -> None:
-    """Print that a scheduler has other filters than the first, and what the mark beside its values means."""
+    """Print that a scheduler has other filters than the first, and the meaning of the mark beside its values."""
     text = (
         f"† {name} filters nodes {difference}: this measure does not mean the same as for {first}"
     )

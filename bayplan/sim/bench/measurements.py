@@ -106,11 +106,11 @@ class LoadRun(_Run, frozen=True, kw_only=True, rename="camel", tag="load"):
     mib: float
     """The size of the dump."""
     read_s: float
-    """Until all objects are decoded."""
+    """Seconds until all objects are decoded."""
     cluster_s: float
-    """From then until they are in the cluster."""
+    """Seconds from then until they are in the cluster."""
     decision_s: float
-    """From then until the scheduler has them and has decided about the first pod."""
+    """Seconds from then until the scheduler has them and has decided about the first pod."""
     seconds: float
     peak_mib: float
 

@@ -80,7 +80,7 @@ slowdownFairness | fairness of slowdowns | ratio | higher | Jain's index of the 
 maxDominantShare | largest dominant share | share | - | The largest dominant share of a namespace, as a mean over the
   time.
 """
-"""Name, title, unit, which direction is better, and meaning; an indented line goes on with the one above."""
+"""Name, title, unit, which direction is better, and meaning; an indented line continues the one above."""
 
 _OF_A_RESOURCE = """
 Allocated | {} allocated | amount | higher | Requested by pods on nodes at the end.

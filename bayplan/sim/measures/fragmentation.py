@@ -21,7 +21,7 @@ from ..totals import MAIN_RESOURCES, PODS
 from .amounts import Floats, NodeAmounts
 
 MAX_TASKS = 500
-"""The number of kinds of tasks that a mix keeps, the most frequent ones."""
+"""Number of the most frequent kinds of tasks that a mix consists of."""
 WHOLE_PART = 1000
 """One GPU, in thousandths."""
 

@@ -1,4 +1,4 @@
-"""Running use: use of each resource over time, summed up while a simulation goes on.
+"""Running use: use of each resource over time, summed up during a simulation.
 
 The same quantities as in `use_over_time.py`, without a record of each change.
 """
@@ -22,7 +22,7 @@ FIRST_WIDTH_S = 2.0**-10
 class SampledSeries(MeansOverTime):
     """A quantity as the means of equal parts of the time; peak and mean are exact.
 
-    There are at most `BUCKETS` parts: when time goes on beyond them, each two become one.
+    There are at most `BUCKETS` parts: beyond that, pairs of parts are merged.
     """
 
     name: str

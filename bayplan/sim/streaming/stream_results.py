@@ -56,7 +56,7 @@ RowSink: TypeAlias = Callable[[PodRow], None]
 
 
 class StreamedResults(Results):
-    """Watches the cluster and receives every attempt. Keeps results of pods of the cluster, and passes on the others."""
+    """Watches the cluster and receives every attempt. Keeps results of present pods, and passes on the others."""
 
     def __init__(self, clock: Clock, cluster: MemoryCluster, sink: RowSink) -> None:
         super().__init__(clock, cluster)

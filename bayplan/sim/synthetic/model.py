@@ -30,7 +30,7 @@ ONE = DrawnNumber("values", (1.0,))
 
 
 class ModelNodes(msgspec.Struct, frozen=True):
-    """Equal nodes, which are in the zones in turn."""
+    """Equal nodes, distributed over the zones in turn."""
 
     count: int
     resources: Mapping[str, str]

@@ -39,7 +39,7 @@ class Bursts(msgspec.Struct, frozen=True):
 
 
 class ArrivalProcess(msgspec.Struct, frozen=True):
-    """Jobs per hour in the mean, besides bursts; by the time of day if there is a curve, which bursts follow, too."""
+    """Mean number of jobs per hour, without bursts; with a curve it depends on the time of day, as bursts do."""
 
     per_hour: float
     curve: DayCurve | None = None
