@@ -106,7 +106,7 @@ class Coscheduling(
         self._failed: set[str] = set()
         """Members of the holder that found no node in this turn, by uid."""
         self._denied: dict[str, Pod] = {}
-        """Members of other groups whose turn it was not, by uid."""
+        """Members of other groups, which were refused during this turn, by uid."""
         self._did_not_fit: dict[GroupKey, GroupSituation] = {}
 
     @classmethod
@@ -128,7 +128,7 @@ class Coscheduling(
         )
 
     def _after_pod_group(self, pod: Pod, old: Any, new: Any) -> Hint:
-        """Another number of members may be needed."""
+        """Hint: the required number of members may have changed."""
         changed = required(CustomObject, new or old)
         group = _group(pod)
         is_own = group is not None and group[1:] == (changed.namespace, changed.name)
@@ -139,11 +139,11 @@ class Coscheduling(
         return _group(added) == _group(pod)
 
     def _after_pod_changed(self, pod: Pod, before: Pod | None, after: Pod) -> bool:
-        """A member may fit better now; a pod on a node may leave more room."""
+        """Hint: a member may fit now, or a pod on a node may need less."""
         return bool(after.node_name) or _group(after) == _group(pod)
 
     def _after_pod_left(self, pod: Pod, gone: Pod, after: None) -> bool:
-        """A pod left its node. Resources that a group held for its turn are no news to other pods."""
+        """Hint: a pod was deleted from its node. Resources that a group only reserved during its turn do not count."""
         group = _group(gone)
         if group is not None:
             if group == _group(pod):
@@ -224,7 +224,7 @@ class Coscheduling(
         return unresolvable(f"group {group[2]} needs {needed} pods; {known} are there")
 
     def _is_complete(self, group: GroupKey, pod: Pod) -> bool:
-        """Whether enough members have a node; during Permit the pod itself is among them."""
+        """Whether enough members have a node, including the pod itself during Permit."""
         needed = self._needed(group, pod)
         return needed is not None and self.handle.pod_groups.placed_count(group) >= needed
 
@@ -262,7 +262,7 @@ class Coscheduling(
                 waiting.reject(self.name, why)
 
     def _release(self, group: GroupKey) -> None:
-        """Let the other groups have their turn."""
+        """End the turn: other groups are tried next."""
         if self._holder == group:
             self._holder = None
             self._waiting, self._failed = set(), set()
@@ -298,7 +298,7 @@ class GroupSituation:
     ) -> None:
         self.since = since
         self.spec: dict[str, Any] = {}
-        """Of its PodGroup."""
+        """The spec of its PodGroup."""
         self._nodes = table.node_changes.version
         self._members = {member.uid: member.spec for member in members if not member.node_name}
         self._pods = table.pod_count.copy()

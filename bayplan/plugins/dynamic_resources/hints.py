@@ -37,7 +37,7 @@ class ClaimHints:
         self._named: set[tuple[str, str]] = set()
 
     def saw(self, pod: Pod) -> None:
-        """The pod may come to wait: note which claims it names."""
+        """Record which claims a pod names that may have to wait."""
         for entry in pod.spec.resource_claims or ():
             if entry.resource_claim_name is not None:
                 self._named.add((pod.namespace, entry.resource_claim_name))
@@ -85,7 +85,7 @@ class ClaimHints:
         return uses and (before is None or not is_equal(before.status, after.status))
 
     def after_pod_change(self, pod: Pod, before: Pod | None, after: Pod) -> bool:
-        """The status of the pod names its claims, and all of them exist."""
+        """Hint: the status of the pod names its claims, and all of them exist."""
         if after.uid != pod.uid:
             return False
         try:

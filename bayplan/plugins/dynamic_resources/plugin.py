@@ -68,9 +68,7 @@ STATE = "DynamicResources"
 NO_CLAIMS = ClaimState()
 WITHOUT_DEVICES = Settled(pre_filter=SKIP, commits=False)
 PREPARES_ONLY = Settled(commits=False)
-"""PreFilter may refuse the pod, or a class may be added for its resources; as long as there is none, it gets no
-devices.
-"""
+"""PreFilter may refuse the pod, or a class may be added for its resources; without one it gets no devices."""
 NOT_AVAILABLE = "resourceclaim not available on the node"
 STALE_CLAIM = "cannot schedule extended resource claim"
 TRIES_PER_SECOND = 500_000

@@ -41,7 +41,7 @@ def affinity_events(
 def after_pod_change(
     pod: Pod, before: Pod | None, after: Pod | None, matches_any: bool = False
 ) -> bool:
-    """A pod on a node came to match a term of the pod, or no longer matches a term that it avoids."""
+    """Hint: a pod on a node now matches an affinity term of the pod, or no longer matches an anti-affinity term."""
     if before is not None and after is not None and after.uid == pod.uid:
         return True  # its labels changed, and with them the terms of others that it matches
     if any(p is not None and not p.is_assigned_or_nominated for p in (before, after)):
@@ -57,7 +57,7 @@ def after_placed_pod_change(pod: Pod, before: Pod | None, after: Pod | None) -> 
 
 
 def after_node_change(pod: Pod, before: Node | None, after: Node) -> bool:
-    """A node is in another domain of the pod's terms than before."""
+    """Hint: the domain of a node for the pod's terms changed."""
     needed, avoided = _usable(pod.spec.required_affinity), _usable(pod.spec.required_anti_affinity)
     if before is None:
         # A node that lacks the key may take a pod that avoids others, and no pod that needs some.
@@ -75,7 +75,7 @@ def _pod_helps(
     of_gone: bool = True,
     matches_any: bool = False,
 ) -> bool:
-    """`of_gone`: the terms of a pod that went count; `matches_any`: one term of an anti-affinity is enough."""
+    """With `of_gone` the terms of a deleted pod count; with `matches_any` one term of an anti-affinity is enough."""
     needed, avoided = _usable(pod.spec.required_affinity), _usable(pod.spec.required_anti_affinity)
     avoids = _match_any if matches_any else _match
     if after is None:

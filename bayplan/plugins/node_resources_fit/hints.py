@@ -69,7 +69,7 @@ class FitHints:
         return (*events, wait_for(DEVICE_CLASS, changes, helps=after_device_class_event))
 
     def after_node_change(self, pod: Pod, before: Node | None, after: Node, lister: Lister) -> bool:
-        """The pod must fit the node when it is empty, and something it needs must have grown."""
+        """Hint: the pod fits the empty node, and the amount of something that it needs has grown."""
         if not self._fits(pod, after, lister):
             return False
         return before is None or self._has_grown(pod, before, after, lister)
@@ -92,7 +92,7 @@ class FitHints:
         )
 
     def _is_left_to_devices(self, name: str, node: Node, lister: Lister) -> bool:
-        """Whether the resource, of which the node has none, can be had from a class of devices."""
+        """Whether a class of devices provides the resource, which the node lacks."""
         if not self._uses_devices or not is_scalar(name) or node.allocatable.get(name, 0) > 0:
             return False
         version = lister.version_of(DeviceClass.kind)
@@ -104,7 +104,7 @@ class FitHints:
 
 
 def after_pod_event(pod: Pod, before: Pod | None, after: Pod | None) -> bool:
-    """A pod left a node, or needs less now; of the pod's own resources when it is another pod."""
+    """Hint: a pod was removed from a node, or requests less; if it is another pod, of the resources of this one."""
     if after is None:
         return required(Pod, before).is_assigned_or_nominated
     if after.uid == pod.uid:
@@ -117,7 +117,7 @@ def after_pod_event(pod: Pod, before: Pod | None, after: Pod | None) -> bool:
 
 @called_for(EACH_SPEC)
 def after_device_class_event(pod: Pod, before: DeviceClass | None, after: DeviceClass) -> bool:
-    """A class of devices came to stand for a resource that the pod names, be it with zero."""
+    """Hint: a class of devices now provides a resource that the pod names, even with zero."""
     named, asked = after.spec.extended_resource_name, pod.spec.requested_names
     if before is None:
         return any(name in asked for name in after.resource_names)

@@ -1,4 +1,4 @@
-"""Hints: which events may let a pod onto a node that had too many volumes.
+"""Queueing hints: events after which a pod refused for its number of volumes may fit.
 
 Mirrors the queueing hints of pkg/scheduler/framework/plugins/nodevolumelimits/csi.go.
 """
@@ -32,13 +32,13 @@ def events() -> tuple[EventWithHint, ...]:
 
 
 def after_csi_node_updated(pod: Pod, before: Any, after: CSINode) -> bool:
-    """The limit of some driver must have grown; a driver that names no limit counts as zero."""
+    """Hint: the limit of some driver has grown; a driver without a limit counts as zero."""
     then = dict(_limits(required(CSINode, before)))
     return any(limit > then.get(driver, 0) for driver, limit in _limits(after))
 
 
 def after_pod_deleted(pod: Pod, deleted: Pod, after: None) -> bool:
-    """A pod with a volume that may have been attached must have left a node."""
+    """Hint: a pod with a volume that may have been attached was removed from a node."""
     return deleted.is_assigned_or_nominated and any(
         volume.persistent_volume_claim is not None
         or volume.ephemeral is not None
@@ -48,12 +48,12 @@ def after_pod_deleted(pod: Pod, deleted: Pod, after: None) -> bool:
 
 
 def after_claim_added(pod: Pod, before: None, claim: PersistentVolumeClaim) -> bool:
-    """A claim that the pod uses came."""
+    """Hint: a claim of the pod was added."""
     return claim.is_used_by(pod)
 
 
 def after_attachment_deleted(pod: Pod, detached: VolumeAttachment, after: None) -> bool:
-    """A volume was detached: any pod with a claim is tried, others only if it was their driver's."""
+    """Hint: a volume was detached; pods without a claim are tried only if it is a volume of their driver."""
     for volume in pod.spec.volumes or ():
         if volume.persistent_volume_claim is not None:
             return True

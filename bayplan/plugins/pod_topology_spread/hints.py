@@ -27,7 +27,7 @@ NODE_CHANGES = (
 )
 
 ConstraintsOf = Callable[[Pod], tuple[Constraint, ...]]
-"""The DoNotSchedule constraints of a pod; raises when they cannot be used."""
+"""The DoNotSchedule constraints of a pod; raises if they are invalid."""
 
 
 def spread_events(
@@ -53,7 +53,7 @@ def spread_events(
 
 
 def _is_counted(other: Pod, pod: Pod, counts_nominated: bool) -> bool:
-    """Whether `other` is the pod itself, or one that may be counted for it."""
+    """Whether `other` is the pod itself, or may be counted for it."""
     if other.uid == pod.uid:
         return True
     has_node = other.is_assigned_or_nominated if counts_nominated else bool(other.node_name)

@@ -1,4 +1,4 @@
-"""Hints: which events may let the claims of a pod find volumes.
+"""Queueing hints: events after which the claims of a pod may find volumes.
 
 Mirrors the queueing hints of pkg/scheduler/framework/plugins/volumebinding/volume_binding.go.
 """
@@ -45,19 +45,19 @@ def events() -> tuple[EventWithHint, ...]:
 
 
 def after_class_change(pod: Pod, before: StorageClass | None, after: StorageClass) -> bool:
-    """A class came, or volumes of it may be made elsewhere than before."""
+    """Hint: a class was added, or its allowed topologies changed."""
     return before is None or not is_equal(before.allowed_topologies, after.allowed_topologies)
 
 
 def after_claim_change(
     pod: Pod, before: PersistentVolumeClaim | None, claim: PersistentVolumeClaim
 ) -> bool:
-    """A claim that the pod uses came or changed."""
+    """Hint: a claim of the pod was added or changed."""
     return claim.is_used_by(pod)
 
 
 def after_csi_node_change(pod: Pod, before: CSINode | None, after: CSINode) -> bool:
-    """A node has drivers now, or other volumes were handed over to drivers there."""
+    """Hint: drivers were registered on a node, or other in-tree volumes were migrated there."""
     if before is None:
         return True
     then, now = (node.annotations.get(MIGRATED_PLUGINS, "") for node in (before, after))
@@ -65,7 +65,7 @@ def after_csi_node_change(pod: Pod, before: CSINode | None, after: CSINode) -> b
 
 
 def after_driver_change(pod: Pod, before: Any, after: CSIDriver) -> bool:
-    """The driver of a volume written into the pod no longer publishes its capacity."""
+    """Hint: the driver of an inline volume of the pod no longer publishes its capacity."""
     if not required(CSIDriver, before).spec.storage_capacity or after.spec.storage_capacity:
         return False
     return any(v.csi is not None and v.csi.driver == after.name for v in pod.spec.volumes or ())
@@ -74,7 +74,7 @@ def after_driver_change(pod: Pod, before: Any, after: CSIDriver) -> bool:
 def after_capacity_change(
     pod: Pod, before: CSIStorageCapacity | None, after: CSIStorageCapacity
 ) -> bool:
-    """Room was announced, or more of it."""
+    """Hint: capacity was published, or has grown."""
     if before is None:
         return True
     then, now = before.limit_bytes, after.limit_bytes
