@@ -68,7 +68,7 @@ LONG = (
     "tests/apiserver/web/test_fuzz.py",
     "tests/field/",
 )
-"""Files that take the most time: several workers begin with them, so that none has to wait at the end."""
+"""Files that take the most time: workers begin with them, so that none is idle at the end."""
 
 
 @pytest.hookimpl(trylast=True)  # after pytest has put tests with equal session fixtures together

@@ -119,7 +119,7 @@ def test_types_are_checked_beside_the_tests_and_count(
 
     environment = {
         k: v for k, v in os.environ.items() if not k.startswith("MAKE")
-    }  # not within another make
+    }  # as if make was not started by another make
 
     done = subprocess.run(
         ["make", "VENV=venv", "test"],

@@ -99,7 +99,7 @@ def lower_pods(case: dict[str, Any], row: int) -> list[int]:
 
 
 def expected_victims(case: dict[str, Any], row: int) -> tuple[int, list[int]]:
-    """All lower pods leave; one after the other comes back where there is room."""
+    """All lower pods are removed, then put back one after the other where they fit."""
     table, matrix, rule, lower = case["table"], case["matrix"], case["rule"], lower_pods(case, row)
     gone, bits = set(lower), 0
 

@@ -107,7 +107,7 @@ def test_an_empty_comparison_is_rejected() -> None:
 
 
 def test_pods_that_are_in_one_run_only_do_not_land_elsewhere() -> None:
-    # An autoscaler evicts pods, and those that take their place have names of their own.
+    # An autoscaler evicts pods, and their replacements have other names.
     one = Contender("one", {}, {"default/a": "n1", "default/b": "n1", "default/old": "n1"})
     two = Contender("two", {}, {"default/a": "n2", "default/b": "n1", "default/new": ""})
 

@@ -322,7 +322,7 @@ def test_an_upgrade_goes_on_after_a_node_that_stalls() -> None:
     ]
     assert list(course.replaced) == ["b"]
     assert answer.nodes_removed == ["b"]
-    # The copy that was made for `a` is there beside it, and counts as surge.
+    # The copy that was made for `a` exists in addition, and counts as surge.
     assert sorted(answer.nodes_added) == ["a-new-1", "b-new-1"]
     assert answer.is_worse
 

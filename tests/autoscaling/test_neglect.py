@@ -82,7 +82,7 @@ def test_a_pod_that_has_to_wait_is_no_error(
 
 @st.composite
 def make_forms(draw: st.DrawFn) -> dict[str, Any]:
-    """Constraints that pods of a workload may have beside amounts."""
+    """Constraints of the pods of a workload besides amounts."""
     selector = {"labelSelector": {"matchLabels": {"app": draw(st.sampled_from("ab"))}}}
     kind = draw(st.sampled_from(["plain", "spread", "apart", "together"]))
     if kind == "spread":

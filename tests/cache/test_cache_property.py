@@ -311,7 +311,7 @@ class AnySequence(RuleBasedStateMachine):
     @precondition(lambda self: self.nodes)
     @rule(data=st.data())
     def try_pods(self, data: st.DataObject) -> None:
-        """Pods come to nodes on trial; and, in another trial, pods leave them."""
+        """A trial that adds pods to nodes, and another that removes pods."""
         known = st.sampled_from(sorted(self.nodes))
         tried = data.draw(st.lists(st.tuples(self.variants, known), max_size=3))
         trial = self.cache.begin_trial()

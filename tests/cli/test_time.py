@@ -31,7 +31,7 @@ def marked_pod(name: str, cpu: str = "1", **annotations: str) -> dict[str, Any]:
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A cluster with a pod that ends and one that comes later and waits for that."""
+    """A cluster with a pod that ends, and a later pod that waits for that."""
     monkeypatch.chdir(tmp_path)
     objects = [
         NODE,

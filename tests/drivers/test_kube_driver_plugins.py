@@ -40,7 +40,7 @@ def test_plugin_that_blocks_holds_up_its_own_pod_only(server: ServerInThread, dr
     go_on, entered = threading.Event(), threading.Event()
 
     class Slow(PreBindPlugin):
-        """Takes its time for one pod."""
+        """Slow for one pod."""
 
         name = "Slow"
 

@@ -46,7 +46,7 @@ def schedule(server: ApiServer, plugins: Sequence[type[Plugin]] = ()) -> None:
 
 
 def wait_for_node(api: ServerInThread, name: str) -> str:
-    """The node of a pod, once it has one; between two reads the loop goes on."""
+    """The node of a pod when it has one; the loop runs between two reads."""
     for _ in range(LIMIT):
         api.settle()
         node: str = api.get(f"{PODS}/{name}").tree["spec"].get("nodeName", "")

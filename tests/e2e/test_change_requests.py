@@ -35,7 +35,7 @@ CONTROLLERS = (
 )
 SETTLE_S = 60.0
 STILL_S = 1.5
-"""Seconds that a result has to stay as it is."""
+"""Seconds for which a result has to stay unchanged."""
 _POD = re.compile(r'pods "([^"]+)"')
 
 
@@ -174,7 +174,7 @@ class LiveServer(NamedTuple):
             self.client.patch(path, tree, "strategic")
 
     def pods(self, namespace: str) -> list[Tree]:
-        """The pods that are there to stay."""
+        """The pods that are not terminating."""
         items: list[Tree] = self.client.get(path_of("Pod", namespace))["items"]
         return [pod for pod in items if "deletionTimestamp" not in pod["metadata"]]
 

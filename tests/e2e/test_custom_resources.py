@@ -1,4 +1,4 @@
-"""Custom resources: a plugin follows a CRD that comes, changes and goes; the role of the example."""
+"""Custom resources: a plugin follows a CRD that is added, changed and deleted; the role of the example."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +35,7 @@ FOLDERS = {
     "RoleBinding": f"{RBAC}/namespaces/kube-system/rolebindings",
 }
 WAIT_S = 90.0
-"""Longer than a try for a missing resource takes to be repeated."""
+"""Longer than the pause between two tries for a missing resource."""
 
 pytestmark = pytest.mark.skipif(
     scheduler_under_test() != BAYPLAN, reason="the plugin is one of Bayplan's"
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def definition(cluster: ClusterUnderTest) -> Iterator[Tree]:
-    """The definition of the example, which is not there yet; gone afterwards."""
+    """The definition of the example, created for the test and deleted afterwards."""
     tree: Tree = yaml.safe_load((EXAMPLE / "crd.yaml").read_text())
     yield tree
     cluster.client.delete(f"{DEFINITIONS}/{tree['metadata']['name']}")
@@ -95,7 +95,7 @@ def test_a_definition_comes_changes_and_goes_while_pods_are_scheduled(
     client.patch(f"{TOPOLOGIES}/a", {"zones": numa_tree("a", "2")["zones"]})
     assert cluster.wait_bound("refused") == "a"
 
-    # So does its end.
+    # Its deletion is followed, too.
     cluster.node("b")
     client.patch(f"{TOPOLOGIES}/a", {"zones": numa_tree("a", "1")["zones"]})
     client.create(TOPOLOGIES, numa_tree("b", "1"))
@@ -104,7 +104,7 @@ def test_a_definition_comes_changes_and_goes_while_pods_are_scheduled(
     client.delete(f"{TOPOLOGIES}/b")
     assert cluster.wait_bound("last") == "b"
 
-    # Without the definition the scheduler goes on.
+    # Without the definition the scheduler continues.
     client.delete(f"{DEFINITIONS}/{definition['metadata']['name']}")
     guaranteed(cluster, "after")
     assert cluster.wait_bound("after") in ("a", "b")

@@ -1,4 +1,5 @@
-"""Requests fail, are delayed, cut and lost while pods come and go: none is lost, none is bound twice, no node is
+"""Requests fail, are delayed, cut and lost while pods are added and deleted: none is lost, none is bound twice, no
+node is
 overcommitted at any moment, and soon after the faults end everything that fits is bound."""
 
 import threading

@@ -66,7 +66,7 @@ def pinned(node: str) -> dict[str, Any]:
     return {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [field]}]}}
 
 
-# Twins differ in one field only: a kept answer of one must not be given to the other.
+# Twins differ in one field only: a cached answer of one must not be used for the other.
 CLASSES: list[dict[str, Any]] = [
     *TEMPLATES,
     *({"cpu": "1", "annotations": {NOISY: noise}} for noise in ("0", "2")),
@@ -165,7 +165,7 @@ class World:
             self.set_node(number, KINDS[number % len(KINDS)])
 
     def make_runtime(self) -> ProfileRuntime:
-        """A runtime with plugins that have kept nothing yet."""
+        """A runtime with new plugins, without caches."""
         handle = Handle(self.table, lister=self.lister, nominator=self.nominator)
         return ProfileRuntime(self._profile, self._registry, handle)
 
@@ -378,7 +378,7 @@ class History:
 
     def bind(self) -> None:
         self._count += 1
-        # Now and then to a node that is not there yet, or no longer.
+        # Sometimes to a node that is not added yet, or was deleted.
         node = self._random.randrange(max(self.world.nodes, default=0) + 2)
         self.world.bind(f"p{self._count}", node, **self._random.choice(BOUND))
 

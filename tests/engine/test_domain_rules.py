@@ -235,9 +235,7 @@ def test_pods_share_no_nodes_that_count_for_others_only() -> None:
     for number in (0, 3, 11, 12, 15):
         world.bind(f"p{number}", number, labels={"app": "web"})
 
-    for i, wish in enumerate(
-        WISHES.values()
-    ):  # by plugins that have kept nothing of the pods before
+    for i, wish in enumerate(WISHES.values()):  # by plugins without caches of earlier pods
         world.check(make_pod(f"new-{i}", **{"labels": {"app": "web"}, **wish}))
 
 
@@ -302,7 +300,7 @@ def test_a_plugin_without_rules_is_called_beside_rules() -> None:
 
 
 class Crowded(ScorePlugin):
-    """Scores by whether a node has pods, told apart by a column of its own, with another array each time."""
+    """Scores by whether a node has pods, with a column of its own that is another array each time."""
 
     name = "Crowded"
     scope = GROUPS

@@ -1,4 +1,4 @@
-"""Whatever happens to a cluster, the engine decides as the plugins do one after the other."""
+"""After any history of a cluster, the engine decides as the plugins called one after the other."""
 
 import os
 

@@ -25,14 +25,14 @@ Change = Callable[[World], object]
 
 
 def renamed(world: World, old: int, new: int) -> None:
-    """A node without pods goes, and another one takes its row."""
+    """A node without pods is deleted, and another node gets its row."""
     wish = world.nodes[old]
     world.remove_node(old)
     world.set_node(new, wish)
 
 
 def replaced(world: World, old: int, new: int) -> None:
-    """A node goes, and another one takes its row."""
+    """A node is deleted, and another node gets its row."""
     world.remove_pod("p0")
     world.remove_node(old)
     world.set_node(new, {"zone": "z1", "cpu": "2"})
@@ -149,7 +149,7 @@ def test_a_change_is_seen(profile: str, wish: dict[str, Any], change: Change) ->
 
 
 def test_a_port_that_an_update_takes_again_is_seen() -> None:
-    """Two pods hold a port; one leaves, which frees it; an update of the other takes it again."""
+    """Two pods hold a port; the deletion of one frees it, and an update of the other holds it again."""
     world = make_world()
     for name in ("one", "two"):
         world.bind(name, 4, host_ports=[80])
@@ -338,7 +338,7 @@ def test_counts_of_pods_that_are_dropped_are_not_used(
 
 
 def test_pods_of_one_spec_with_other_labels_or_elsewhere_are_grouped_by_themselves() -> None:
-    """Only those that a pod on a node wants to be apart from have something to fear from it."""
+    """Only pods that the anti-affinity of a pod on a node selects depend on it."""
     world = make_world()
     terms = [near("web")]
     world.bind("alone", 4, affinity={"podAntiAffinity": {REQUIRED: terms}})

@@ -1,4 +1,4 @@
-"""Workload: pods and nodes that come, change and go, directly in the store of a simulated API server."""
+"""Workload: pods and nodes are added, changed and deleted in the store of a simulated API server."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class Workload:
                 self._store.delete("pods", NAMESPACE, pod["metadata"]["name"])
 
     def restore_node(self) -> None:
-        """A node that is away comes back, empty, or one that is cordoned is used again."""
+        """An absent node is added again, empty, or a cordoned one is uncordoned."""
         self.collect_pods()
         for number in range(NODES):
             node = self._store.get("nodes", "", f"n-{number}")
@@ -188,7 +188,7 @@ class Workload:
             )
 
     def _add_node(self, name: str, spec: Tree | None = None) -> None:
-        # A node that comes back as another one with less room would be overcommitted by pods that are on their way.
+        # A node that is added again with less room would be overcommitted by pods that are being bound.
         cpu = self._sizes.setdefault(name, self._dice.choice([2, 3, 4]))
         room = {"cpu": str(cpu), "memory": "8Gi", "pods": "110"}
         self._store.add(

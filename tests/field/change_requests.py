@@ -197,7 +197,7 @@ def prepare(live: LiveServer, material: Path) -> dict[str, Tree]:
 
 
 def settled(live: LiveServer, request: ChangeRequest, still_s: float = STILL_S) -> Outcome:
-    """The outcome once it stays as it is."""
+    """The outcome after it has stopped changing."""
     deadline, since, before = time.monotonic() + SETTLE_S, time.monotonic(), live.outcome(request)
     while time.monotonic() < deadline and time.monotonic() - since < still_s:
         time.sleep(0.3)
@@ -208,7 +208,7 @@ def settled(live: LiveServer, request: ChangeRequest, still_s: float = STILL_S) 
 
 
 def awaited(live: LiveServer, request: ChangeRequest, predicted: Outcome) -> Outcome:
-    """The outcome once it is as predicted and stays so; that at the end of the time if it does not come to that."""
+    """The outcome when it equals the prediction and stays equal; the last outcome if it never does."""
     end = time.monotonic() + SETTLE_S
     since = time.monotonic()
     while True:

@@ -138,7 +138,7 @@ def _workload_of(namespace: str, kind: str, name: str) -> str:
 
 
 def settled(live: LiveServer) -> Result:
-    """The state once it stays as it is and no pod is undecided."""
+    """The state after it has stopped changing and no pod is undecided."""
     end, since, before = time.monotonic() + SETTLE_S, time.monotonic(), found_on(live)
     while time.monotonic() < end and time.monotonic() - since < STILL_S:
         time.sleep(0.5)

@@ -22,7 +22,7 @@ TIMEOUT_S = 600
 
 
 def find_kubectl() -> str:
-    """The first kubectl that is installed; empty if there is none."""
+    """The first installed kubectl; empty if there is none."""
     named = os.environ.get("BAYPLAN_KUBECTL", "").split(":")[0]
     found = named or shutil.which("kubectl") or find_asset("kubectl")
     return str(found or "")

@@ -51,7 +51,7 @@ class World:
         return list(self.devices.inventory.at(self.writer.table.row_of[node]).views)
 
     def seen(self, node: str = "a") -> list[str]:
-        """The devices that a node sees, in order, with the state of pools without."""
+        """The devices that a node sees, in order, with the state of pools that have none."""
         found = []
         for view in self.views(node):
             state = "incomplete" if view.is_incomplete else "invalid" if view.is_invalid else ""

@@ -88,7 +88,7 @@ def test_an_unreachable_server_is_named(tmp_path: Path) -> None:
 
 
 class Server:
-    """Gives responses, or raises errors, one after the other."""
+    """Returns responses, or raises errors, in turn."""
 
     def __init__(self, *answers: Answer | Exception) -> None:
         self._answers = list(answers)

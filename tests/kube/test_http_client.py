@@ -158,7 +158,7 @@ def test_stream_gives_pieces_as_they_arrive_and_ends_after_silence() -> None:
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n")
-        await reader.read()  # until the client gives up
+        await reader.read()  # until the client times out
         writer.close()
 
     pieces = []

@@ -334,7 +334,7 @@ def test_never_two_lead(seed: int, actions: list[Action]) -> None:
         leaders.clear()
         await asyncio.sleep(5)
         assert not watching.done(), watching.exception()
-        # as long as one is alive, there is a leader in the end
+        # with one candidate alive, there is a leader eventually
         assert bool(leaders) is bool(alive)
         for task in [*tasks, watching]:
             task.cancel()

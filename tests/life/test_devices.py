@@ -339,7 +339,7 @@ class Life(RuleBasedStateMachine):
         self.chaos.answers.clear()
         self.cluster.deliver()
         if not self.real.count("Node"):
-            self.real.add(make_node("a", cpu="8"))  # without any, pods are retried for ever
+            self.real.add(make_node("a", cpu="8"))  # without nodes, pods are retried without end
         self.settle()
         devices = Devices.of(self.scheduler.profiles["default-scheduler"].handle)
         devices.follow()

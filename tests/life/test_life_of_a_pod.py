@@ -372,7 +372,7 @@ class Life(RuleBasedStateMachine):
             self.cluster.binds = "work"
             self.cluster.is_lagging = False
             self.cluster.deliver()
-            if self.cluster.real.count("Node") == 0:  # without any, pods are retried for ever
+            if self.cluster.real.count("Node") == 0:  # without nodes, pods are retried without end
                 self.cluster.real.add(make_node("last", unschedulable=True))
             drive(self.scheduler, self.clock, limit_s=3600)
             self.check_everything()

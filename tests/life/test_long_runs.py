@@ -128,7 +128,7 @@ class World:
             ties=FirstByName(),
             explain=True,
         )
-        for obj in (*reversed(others), *pods):  # in another order, which must make no difference
+        for obj in (*reversed(others), *pods):  # in another order, which must not change the result
             if obj.kind != "Pod" or obj.node_name:
                 another.on_add(obj)
         for pod in pods:

@@ -77,7 +77,7 @@ def test_ten_thousand_pods_are_moved_only_by_helpful_events() -> None:
 
     for name in in_order:
         if name == "a pod on a node changes":
-            crowd.add(make_pod("web", node_name="plain", cpu="1"))  # the first one is gone
+            crowd.add(make_pod("web", node_name="plain", cpu="1"))  # the first pod was deleted
         assert crowd.moved(lambda name=name: NO_HELP[name](crowd)) == {}, name  # type: ignore[misc]  # a lambda with a default
         assert crowd.pending()["unschedulable"] == crowd.count
 
@@ -151,7 +151,7 @@ def test_time_alone_moves_no_pod_before_five_minutes() -> None:
 
 
 def test_a_pod_that_can_preempt_is_retried_after_any_deletion() -> None:
-    """The missing resources may come from a pod of lower priority, now that the rest is free."""
+    """The missing resources may be those of a pod of lower priority, because the rest is free now."""
     scenario = Scenario(
         make_node("gpus", cpu="2", extended={GPU: 1}),
         make_pod("trains", node_name="gpus", requests={GPU: 1}, cpu="1", priority=1),

@@ -32,7 +32,7 @@ STEPS = st.lists(
 
 
 def do(life: Life, number: int, step: tuple[str, Any, Any]) -> None:
-    """One event."""
+    """Apply one event."""
     match step:
         case "volume", size, zone:
             life.add(make_volume(f"v-{number}", size=size, zones=[zone], class_name="local"))

@@ -1,4 +1,4 @@
-"""Fleets that grow until there is a plan: nodes for a scheduler that spreads pods, and the ends of pools."""
+"""Fleets that grow until there is a plan: nodes for a scheduler that spreads pods, and pools at their limit."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def test_there_is_a_plan_for_a_scheduler_that_spreads_pods_however_dear_it_is() 
 
     assert found.is_complete
     assert placed_by_a_simulation(found, many_and_a_late_one()) == MANY + 1
-    # Each small pod is on a node of its own, so there are hardly fewer nodes than pods.
+    # Each small pod is on its own node, so there are almost as many nodes as pods.
     assert found.node_count <= MANY + 1
     assert any("spreads pods over all nodes" in one for one in found.notices)
 

@@ -332,7 +332,7 @@ def test_kept_nodes_are_used_first() -> None:
 
     assert counts(found) == {"small": 1}
     assert found.bound <= found.price
-    # First fit decreasing, too, is for the pods that have no place on the nodes there are.
+    # First fit decreasing is computed for the pods without a place on existing nodes, too.
     assert found.first_fit_price == found.price
 
 

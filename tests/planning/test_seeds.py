@@ -171,7 +171,7 @@ def test_ties_are_drawn_otherwise_with_other_seeds() -> None:
 
 
 class UnluckyVerifier(Verifier):
-    """With one of the other seeds pods wait on the cheapest fleet."""
+    """With another seed, pods wait on the cheapest fleet."""
 
     def run(self, fleet: Fleet, further_seed: int = 0) -> tuple[Simulation | None, list[Pod]]:
         simulation, pending = super().run(fleet)

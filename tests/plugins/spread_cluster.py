@@ -51,7 +51,7 @@ def make_writer(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> TableWriter:
 
 
 def webs(counts: dict[str, int], **more: Any) -> list[Pod]:
-    """So many pods on each node."""
+    """Pods on each node, by number."""
     return [web_pod(f"{n}-{i}", n, **more) for n, count in counts.items() for i in range(count)]
 
 

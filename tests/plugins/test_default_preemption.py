@@ -266,7 +266,7 @@ def test_the_search_goes_on_until_a_candidate_breaks_no_budget() -> None:
     assert outcome.result.nominated_node_name == "n5"
 
 
-# When there is no room to be made
+# When preemption does not help
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"

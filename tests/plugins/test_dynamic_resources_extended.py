@@ -120,7 +120,7 @@ def test_a_node_that_has_the_resource_itself_needs_no_claim() -> None:
     ],
 )
 def test_a_node_that_has_the_resource_itself_fails_a_pod_with_claims(claim: Any) -> None:
-    """As in Kubernetes: beside a claim of the pod, one without requests is made, which has no status."""
+    """As in Kubernetes: for a pod with a claim, a second one without requests and without a status is created."""
     made = world(None, claim, make_slice("t", "e0", node="b"))
     pod = made.add(claiming("shared", requests={GPU: 1}))
     state = made.reserve(pod, "b")
@@ -159,7 +159,7 @@ def test_the_claim_of_an_earlier_attempt_is_removed_first() -> None:
 
 
 def containers(*amounts: int | str, kind: str = "containers") -> list[dict[str, Any]]:
-    """Containers that ask for so many; `s` before a number makes it a sidecar."""
+    """Containers with these requests; `s` before a number makes it a sidecar."""
     made = []
     for i, amount in enumerate(amounts):
         number = str(amount).removeprefix("s")
@@ -269,7 +269,7 @@ def test_fit_scores_the_devices_that_are_left() -> None:
 
     scores = made.plugin.score_rows(CycleState(), pod, made.table, ALL)
 
-    # Of the two devices of `a` none is left with the pod, of the two of `b` one; `c` has no say.
+    # With the pod, none of the two devices of `a` is left, and one of the two of `b`; `c` does not count.
     assert scores.tolist() == [0, 50, 0]
     assert [made.plugin.score_node(CycleState(), pod, n) for n in made.table.nodes_at(ALL)] == [
         0,

@@ -17,7 +17,7 @@ PODS = 20
 
 
 class BusyWorld(DeviceWorld):
-    """Its client takes a while, in which other pods go on."""
+    """Its client is slow; other pods continue meanwhile."""
 
     writes = 0
 

@@ -232,7 +232,7 @@ def test_filter_and_score_agree_with_the_reference(
     assert plugin_filter(plugin, pod, writer.table) == reference_filter(pod, nodes, there)
     assert plugin_scores(plugin, pod, writer.table) == reference_scores(pod, nodes, there)
 
-    # The counts are known now; they follow the pods that come and go and the labels that change.
+    # The counts exist now; they follow added and removed pods, and changes of labels.
     gone = data.draw(st.lists(st.sampled_from(there), unique=True)) if there else []
     come = data.draw(pods("late", [node.name for node in nodes]))
     nodes[0] = nodes[0].replace(labels=data.draw(node_labels))

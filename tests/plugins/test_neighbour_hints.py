@@ -27,7 +27,7 @@ def spread(*objects: Any, **args: Any) -> PodTopologySpread:
 
 
 def other(app: str = "web", **fields: Any) -> Any:
-    """Another pod on a node."""
+    """Add another pod to a node."""
     return make_pod("other", **{"labels": {"app": app}, "node_name": "a", **fields})
 
 

@@ -300,7 +300,7 @@ def test_filter_and_score_agree_with_the_reference(
         assert plugin_scores(plugin, pod, table, rows) == expected
 
     check()
-    # The counts are known now; they follow the pods that come and go and the nodes that change.
+    # The counts exist now; they follow added and removed pods, and changes of nodes.
     gone = data.draw(st.lists(st.sampled_from(there), unique=True)) if there else []
     come = data.draw(pods("late", [node.name for node in nodes]))
     nodes[0] = nodes[0].replace(labels=data.draw(NODE_LABELS), taints=data.draw(TAINTS))

@@ -130,7 +130,7 @@ class Picky(FilterPlugin):
 
 @pytest.mark.parametrize("is_last", [True, False])
 def test_a_node_that_another_filter_refuses_is_no_candidate(is_last: bool) -> None:
-    """Also when that filter comes after the one whose refusal can be helped, so that the message does not name it."""
+    """Also if that filter runs after the filter whose refusal is resolvable, so that the message does not name it."""
     pods = [make_pod(f"p{n}", node_name=f"n{n}", cpu="4", priority=n) for n in range(2)]
     nodes = [make_node("n0", cpu="4"), make_node("n1", cpu="4", labels={"disk": "ssd"})]
     table = make_table(*nodes, pods=pods)

@@ -206,7 +206,7 @@ def nodes(draw: st.DrawFn, name: str) -> Node:
 
 @st.composite
 def tables(draw: st.DrawFn) -> NodeTable:
-    """A cluster; one node may have gone, or may not have come yet, while its pods are there."""
+    """A cluster, with pods of one node that may be deleted or not yet added."""
     count = draw(st.integers(1, len(NODE_NAMES)))
     residents = [draw(pods(f"r{i}", on_node=True)) for i in range(draw(st.integers(0, 5)))]
     table = make_table(
@@ -247,7 +247,7 @@ ARGS = {
     "RequestedToCapacityRatio": RequestedToCapacityRatioArgs(SHAPE, RESOURCES),
     "ServiceAffinity": ServiceAffinityArgs(("app", ZONE), (ZONE, "tier")),
 }
-"""For plugins that say nothing, or cannot be, without."""
+"""Without a key for plugins that declare none."""
 CASES: list[tuple[type[Plugin], Any]] = [
     *((plugin, ARGS.get(plugin.name)) for plugin in JUDGES),
     (NodeResourcesFit, strategy(MOST_ALLOCATED)),

@@ -193,7 +193,7 @@ def test_in_tree_volumes_are_reached_as_the_driver_does_where_it_serves_them(
     assert verdict.feasible.tolist() == reached
 
 
-# Claims that wait for the node: volumes that are there
+# Claims that wait for the node: existing volumes
 
 
 @pytest.mark.parametrize(

@@ -307,7 +307,7 @@ def test_a_scheduler_that_starts_again_finishes_what_another_began(make: Any) ->
 
 
 def test_a_set_of_pods_with_zonal_volumes_fills_the_zones() -> None:
-    """Each pod has a volume of its own; those that come again go where their volume is."""
+    """Each pod has its own volume; a pod that is created again is placed where its volume is."""
     zones = [make_node(f"n{i + 1}", zone=f"z{i + 1}", pods=1) for i in range(3)]
     claims = [make_claim(f"data-{i}") for i in range(3)]
     world = Storage(*zones, *claims, make_storage_class(provisioner=CSI))

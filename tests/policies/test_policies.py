@@ -193,7 +193,7 @@ def test_fgd_chooses_the_gpu_with_the_best_gradient() -> None:
 def test_fgd_gives_out_the_gpu_that_the_points_are_for(
     used: list[int], milli: int, cpu: str, model: str
 ) -> None:
-    """The points of a node are those of its best GPU, and `choose`, which has a form of its own, takes that one."""
+    """The points of a node are those of its best GPU, and `choose` returns that GPU."""
     on_gpus = [
         gpu_pod(f"u{i}", amount, "0", "n", annotations={GPU_INDEX: str(i)})
         for i, amount in enumerate(used)
@@ -403,7 +403,7 @@ def test_engine_and_reference_place_alike(
     pods = [gpu_pod(f"p{i}", milli, cpu=cpu) for i, (milli, cpu) in enumerate(wanted)]
 
     class Slow(policy):  # type: ignore[misc]
-        """The same, for which nothing is cached."""
+        """The same without cached results."""
 
         name, scope = f"Slow{policy.name}", CLUSTER
 
@@ -416,7 +416,7 @@ def test_engine_and_reference_place_alike(
 
 
 def test_fgd_scores_all_nodes_by_the_same_tasks() -> None:
-    """A case in which the tasks are taken again while pods are placed."""
+    """A case in which the tasks are read again while pods are placed."""
     wanted = [(4000, "9"), (0, "9"), (600, "1"), (500, "4"), (500, "4"), (600, "1"), (2000, "4")]
     wanted += [(250, "1"), (500, "1"), (600, "4")]
 

@@ -165,7 +165,7 @@ def test_the_fall_is_that_of_the_definition(
 
 
 def placed(free: list[int], milli: int) -> list[list[int]]:
-    """Free amounts of each GPU once `milli` is given away, in each way that matters; none when it does not fit."""
+    """Free amounts of each GPU after `milli` is allocated, for each distinct choice; empty if it does not fit."""
     if milli and milli < WHOLE:
         return [
             [*free[:gpu], left - milli, *free[gpu + 1 :]]

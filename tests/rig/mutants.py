@@ -68,7 +68,7 @@ class MutantSuite:
 
     @contextmanager
     def copies(self, count: int) -> Iterator[Queue[Path]]:
-        """So many copies of the package and its quick tests, to be taken and given back."""
+        """A pool of copies of the package and its quick tests."""
         with tempfile.TemporaryDirectory(prefix="break-it-") as folder:
             free: Queue[Path] = Queue()
             for number in range(count):

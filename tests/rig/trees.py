@@ -78,7 +78,7 @@ def node_of(name: str = "n", cpu: str = "4", **more: Any) -> Node:
 
 
 def numa_tree(node: str, cpu: str) -> Tree:
-    """The NodeResourceTopology of a node whose pods get one of two zones, each with so many cpus."""
+    """The NodeResourceTopology of a node whose pods get one of two zones, each with these cpus."""
     resources = [{"name": "cpu", "capacity": "4", "allocatable": "4", "available": cpu}]
     return {
         "apiVersion": "topology.node.k8s.io/v1alpha2",

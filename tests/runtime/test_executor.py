@@ -155,7 +155,7 @@ def test_asyncio_work_that_raises_is_an_error(shop: Shop) -> None:
 
 
 def test_work_begun_when_another_ends_is_run_too(shop: Shop) -> None:
-    """As when the last pod of a gang lets the others go on."""
+    """As when the last pod of a gang allows the others."""
 
     def again(status: Status) -> None:
         shop.run(lambda: answer_after(1))

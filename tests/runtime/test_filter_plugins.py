@@ -241,7 +241,7 @@ def test_filter_error_on_one_node_ends_the_attempt(scope: Scope, said: Any, text
         feasible(filtering)
 
     assert failed.value.status == Status(Code.Error, (f'running "A" filter plugin: {text}',), "A")
-    with pytest.raises(PluginRunError):  # and again: nothing half-judged was kept
+    with pytest.raises(PluginRunError):  # and again: no partial result was cached
         feasible(filtering)
 
 

@@ -1,4 +1,4 @@
-"""A scheduler that goes on after the fault of a plugin, as `bayplan run` has one."""
+"""A scheduler that continues after the fault of a plugin, as that of `bayplan run` does."""
 
 from collections.abc import Iterable
 

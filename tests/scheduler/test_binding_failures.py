@@ -121,7 +121,7 @@ IN_BINDING = [
         ),
         id="PreBindPreFlight rejects",
     ),
-    # Past Permit nothing makes a pod unschedulable: it has no rejectors, and is tried again.
+    # After Permit a failure does not make a pod unschedulable: it has no rejectors, and is retried.
     pytest.param(
         Trouble({"pre_bind": unschedulable("no")}, "no", "Unschedulable", last="pre_bind"),
         id="PreBind rejects",

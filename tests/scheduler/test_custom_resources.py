@@ -54,7 +54,7 @@ class NeedsPermit(FilterPlugin):
 
 
 class AnyChange(NeedsPermit):
-    """Says nothing about events."""
+    """Registers no events."""
 
     name = "AnyChange"
 

@@ -50,7 +50,7 @@ def victims(scenario: Scenario) -> list[str]:
 def test_anti_affinity_of_a_member_that_has_its_node(
     args: dict[str, Any], expected: list[str]
 ) -> None:
-    """The first member avoids pods like the second one, which avoids nothing itself."""
+    """The first member has anti-affinity to pods like the second one, which has none."""
     scenario = group_scenario(make_node("a"), make_pod_group("g", 1), args=args)
     scenario.add(
         make_member("first", affinity=avoiding("second"), priority=10),

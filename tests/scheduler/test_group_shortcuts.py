@@ -203,7 +203,7 @@ def test_groups_of_unequal_pods_are_not_tried_for_each_victim(
 
 
 def test_a_pod_that_comes_back_may_attract_members() -> None:
-    """With MostAllocated, one member follows x to its node; then another takes the room of the one for node b."""
+    """With MostAllocated, one member is placed on the node of x; then another uses the room of that for node b."""
 
     def member(name: str, cpu: str, priority: int, **fields: Any) -> Pod:
         group = {"schedulingGroup": {"podGroupName": "g"}}

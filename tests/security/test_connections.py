@@ -1,4 +1,4 @@
-"""Connections: strangers cost little, slow ones end, and a token comes before a body."""
+"""Connections: unauthenticated ones are cheap, slow ones are closed, and tokens are checked before bodies are read."""
 
 import asyncio
 import logging

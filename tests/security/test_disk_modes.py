@@ -27,7 +27,7 @@ def mode(path: Path) -> int:
 
 @pytest.fixture(autouse=True)
 def _open_umask() -> Iterator[None]:
-    """Give new files every permission that is not taken away on purpose."""
+    """Give new files every permission that is not removed explicitly."""
     before = os.umask(0)
     yield
     os.umask(before)
@@ -35,7 +35,7 @@ def _open_umask() -> Iterator[None]:
 
 @pytest.fixture
 def another_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every file that exists one of another user."""
+    """Let every existing file belong to another user."""
     real = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: real + 1)
 
@@ -229,7 +229,7 @@ def test_a_kubeconfig_elsewhere(tmp_path: Path) -> None:
     write_kubeconfig(server, kubeconfig, tmp_path)
 
     assert mode(kubeconfig) == FILE
-    assert mode(folder) == 0o755  # a folder of the user is left as it is
+    assert mode(folder) == 0o755  # a folder of the user is not changed
     assert [path.name for path in folder.iterdir()] == ["config"]
 
 

@@ -1,4 +1,4 @@
-"""Strangers: an extender, a webhook and a configuration that a shadow is not told of, for a live measurement."""
+"""Strangers: an extender, a webhook and a configuration that are not given to a shadow, for a live measurement."""
 
 import base64
 import itertools

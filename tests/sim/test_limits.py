@@ -202,7 +202,7 @@ def test_containers_get_the_defaults_of_a_limit_range() -> None:
     (placed,) = report.placed
     assert placed.pod.requests == {"cpu": 500}
     (use,) = report.nodes
-    assert use.after == {"cpu": 500}  # a pod that runs is as it is
+    assert use.after == {"cpu": 500}  # a running pod is not changed
 
 
 def test_what_a_limit_range_does_not_allow_is_refused() -> None:

@@ -33,7 +33,7 @@ PODS = st.lists(
 
 
 def used(simulation: Simulation, pods: list[Pod]) -> dict[str, tuple[dict[str, int], int]]:
-    """By node: what its pods use, and how many there are."""
+    """By node: the use of its pods, and their number."""
     sums: dict[str, Counter[str]] = {}
     counts: Counter[str] = Counter()
     for pod in pods:

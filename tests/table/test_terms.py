@@ -109,7 +109,7 @@ def test_counts_follow_pods_that_come_and_go() -> None:
     "is_read_before", [True, False], ids=["a column that follows", "a late column"]
 )
 def test_counts_per_row_are_the_same_whenever_they_are_read(is_read_before: bool) -> None:
-    """The column of a term is made when it is first read: before pods come, go and leave, or after."""
+    """The column of a term is made when it is first read: before pods are added and removed, or after."""
     table, term = cluster(), PodTerm(None, WEB)
     writer, counts = TableWriter(table), table.terms.count(term)
     if is_read_before:

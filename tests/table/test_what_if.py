@@ -1,4 +1,4 @@
-"""What-ifs: a one-row copy can be edited, the table stays as it is."""
+"""What-ifs: a one-row copy can be edited, and the table does not change."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def make_cluster() -> NodeTable:
 
 
 def facts(table: NodeTable) -> dict[str, Any]:
-    """Everything a plugin could ask."""
+    """Everything that a plugin can read."""
     return {
         "pods": [sorted(pods) for pods in table.pods],
         "requested": {name: table.requested[name].tolist() for name in table.requested},

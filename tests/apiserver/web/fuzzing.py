@@ -142,7 +142,7 @@ SPECS: dict[str, Any] = {
 
 
 class RandomRequest(NamedTuple):
-    """A request as it is sent."""
+    """A request on the wire."""
 
     method: str
     path: str

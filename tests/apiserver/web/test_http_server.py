@@ -1,4 +1,4 @@
-"""Connections: requests one after the other, answers to malformed ones, and clients that go away."""
+"""Connections: requests in sequence, responses to malformed ones, and clients that disconnect."""
 
 import socket
 import time

@@ -29,7 +29,7 @@ LISTED = {"Containers": "one,two", "Images": "i:1,i:2"}
 
 
 def ago(**passed: float) -> str:
-    """A moment so long before now."""
+    """The time of this age."""
     return (NOW - timedelta(**passed)).isoformat().replace("+00:00", "Z")
 
 

@@ -44,7 +44,7 @@ def cpu_pod(name: str, cpu: str) -> dict[str, object]:
 
 
 async def record_a_run(api: ServerInThread, kubeconfig: Path, file: Path) -> None:
-    """Let a live scheduler work during a recording: pods come, one goes, a node is added."""
+    """Run a live scheduler during a recording: pods and a node are added, and a pod is deleted."""
     connection = Connection(await load_credentials(kubeconfig))
     driver = KubeDriver(connection, default_config())
     await driver.start()

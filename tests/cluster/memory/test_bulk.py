@@ -1,4 +1,4 @@
-"""Pods that come together: admitted and stored as if they came one by one."""
+"""Pods that are added together: admitted and stored as if they were added one by one."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Jobs whose finished pods are gone: their status still counts them."""
+"""Jobs whose finished pods were deleted: their status still counts them."""
 
 from typing import Any
 

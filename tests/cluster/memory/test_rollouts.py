@@ -43,7 +43,7 @@ class RolloutRig:
         self.place()
 
     def place(self, most: int = 1000) -> None:
-        """Give pods a node until none waits, at most so many of them."""
+        """Give pods a node until none waits, at most `most` pods."""
         while (pods := [pod for pod in self.cluster.list("Pod") if not pod.node_name]) and most:
             self.cluster.update(pods[0].with_node(target_node(pods[0]) or "n"))
             self.controllers.run()

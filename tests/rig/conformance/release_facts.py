@@ -1,4 +1,4 @@
-"""Release facts: which recorded cases of v1.36 come out otherwise in another release, and which fact does it.
+"""Release facts: the recorded cases of v1.36 whose decisions another release changes, and the fact that changes each.
 
 `python -m tests.rig.conformance.release_facts FILES... [--release 1.35]` runs every case with each release, then with
 each difference between the releases by itself: a fact of the release or a feature gate. The cases that change in the
@@ -104,7 +104,7 @@ def is_tried(case: Case) -> bool:
 
 
 def changes(case: Case, gates: FeatureGates) -> bool:
-    """Whether a decision of the case is another one with these gates; the first difference is enough."""
+    """Whether a decision of the case changes with these gates; the first difference is enough."""
     run = next(run for is_kind, run in RUNNERS if is_kind(case))
     return any(run({**case, TRIAL: gates}))
 

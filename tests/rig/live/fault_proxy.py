@@ -126,7 +126,7 @@ class FaultProxy:
             async with self._session.request(
                 request.method,
                 self._upstream.url + request.raw_path,
-                data=body or None,  # for a GET none: it would get a content type
+                data=body or None,  # None for a GET, which would get a content type
                 headers=headers,
                 ssl=self._upstream.tls or False,
                 allow_redirects=False,

@@ -92,7 +92,7 @@ class Process:
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         sizes = {line.split()[0]: int(line.split()[1]) for line in lines if line.startswith("Vm")}
         return {
-            "rss": sizes.get("VmRSS:", 0) / 1024,  # one that has just ended has none
+            "rss": sizes.get("VmRSS:", 0) / 1024,  # a process that has just ended has none
             "peak": sizes.get("VmHWM:", 0) / 1024,
         }
 

@@ -151,7 +151,7 @@ class ServerConnection:
         """The second piece of a response."""
         self.is_closed = False
         self._is_cut = False
-        """By the server, which does nothing more for it."""
+        """By the server, which drops the request."""
         self.watch: ServerWatch | None = None
 
     def received(self, data: bytes) -> None:

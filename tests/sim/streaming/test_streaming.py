@@ -1,4 +1,4 @@
-"""Streamed simulations: the decisions and results of ordinary ones, with nothing kept of pods that have ended."""
+"""Streamed simulations: the same decisions and results as ordinary ones, without state of ended pods."""
 
 import gc
 import gzip
@@ -31,7 +31,7 @@ from bayplan.sim.traces.trace_manifests import (
 
 
 def trace(pods: int, seed: int = 1, nodes: int = 6) -> list[Manifest]:
-    """Pods of several shapes and priorities that come and go; some find no room at first, some never."""
+    """Pods of several shapes and priorities that are added and end; some do not fit at first, some never."""
     lots = random.Random(seed)
     found = [
         make_node(f"n{i}", {"cpu": "8", "memory": "32Gi"}, {"zone": f"z{i % 2}"})
@@ -144,7 +144,7 @@ def reachable_pods(root: object) -> set[str]:
 
 
 def test_nothing_is_kept_of_pods_that_have_ended() -> None:
-    """Half-way through a long trace, only the pods that are there are in memory."""
+    """Half-way through a long trace, only the present pods are in memory."""
     kept: list[int] = []
 
     def stream() -> Iterator[Any]:
