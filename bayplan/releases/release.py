@@ -25,7 +25,7 @@ class ImageVolumes(enum.Enum):
 
 
 class AffinityHints(enum.Enum):
-    """Which pods that change or go wake a pod that InterPodAffinity refused."""
+    """The changed or deleted pods that wake a pod refused by InterPodAffinity."""
 
     PLACED = "placed"
     """Pods on nodes; neither the anti-affinity of a pod that goes counts, nor changes of the pod's own labels."""
