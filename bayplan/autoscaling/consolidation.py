@@ -25,9 +25,9 @@ from .pool_nodes import EMPTY, UNDERUTILIZED, PoolNode, PoolNodes, allowed_disru
 from .relocation import Relocation
 
 MAX_NODES = 100
-"""Of a group of nodes that are tried together."""
+"""Limit on a group of nodes that are tried together."""
 BALANCED_SHARE = 0.5
-"""Of the policy Balanced: the least saving, both in shares of the pool."""
+"""Least ratio of saving to disruption for the policy Balanced, both as shares of the pool."""
 
 
 @dataclass(slots=True)

@@ -97,7 +97,7 @@ class ExpanderChain:
         self._names, self._priorities, self._random = names, priorities, draws
 
     def choose(self, estimates: list[GroupEstimate], node_count: int) -> GroupEstimate:
-        """The best of the groups; `node_count` nodes are there."""
+        """The best of the groups, in a cluster of `node_count` nodes."""
         for name in self._names:
             if len(estimates) > 1:
                 estimates = self.best(name, estimates, node_count)

@@ -47,7 +47,7 @@ IGNORED_LABELS = frozenset(
         *GROUP_LABELS,
     }
 )
-"""In which similar groups may differ."""
+"""Labels in which similar groups may differ."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class LaunchOption:
 
 @dataclass(slots=True)
 class OptionChoice:
-    """Which options can run the pods of a class, empty; and why the others cannot."""
+    """The options whose empty nodes can run the pods of a class, and the refusals of the others."""
 
     accepts: Bools
     requests: Ints

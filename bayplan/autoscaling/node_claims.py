@@ -52,7 +52,7 @@ class NodeClaim:
     room: list[int] = field(default_factory=list)
     """Per resource: the least room of its options; empty without a pod."""
     number: int = -1
-    """Of the claims of a plan, from 0; negative: it is only tried."""
+    """Position among the claims of a plan, from 0; negative for a claim that is only tried."""
     pods: list[Pod] = field(default_factory=list)
 
 

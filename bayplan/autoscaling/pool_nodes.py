@@ -46,7 +46,7 @@ class PoolNode:
     eligible_s: float = math.inf
     """Time from which on Karpenter may consolidate it; infinite if it never may."""
     rank: tuple[int, float, str] = (0, 0.0, "")
-    """Of nodes that save equally much, the first of a pool is the dearest, then by name."""
+    """Order of nodes of a pool with equal saving: the most expensive first, then by name."""
     name: str = ""
     """The name of the node."""
     had_pods: bool = False

@@ -84,7 +84,7 @@ class ScaleDown:
         """Whether drains may have something to do."""
         self._alarm = Alarm(simulation, self._woken)
         self._fates: list[tuple[float, int, str, str]] = []
-        """When nodes expire or are interrupted."""
+        """Times at which nodes expire or are interrupted."""
         self._until_s: float | None = None
 
     @property

@@ -48,7 +48,7 @@ class UnneededNodes:
         self.added_s = self.removed_s = self.failed_s = -math.inf
         """Time when nodes were launched last, when one was removed last, and when that failed last."""
         self._tried_again_s: dict[str, float] = {}
-        """When a node is tried again that was kept by a pod."""
+        """Time when a node that was kept for a pod is tried again."""
         self._last_row = 0
         """Place of the last pod that was found to fit elsewhere; the next search begins after it."""
 

@@ -176,7 +176,7 @@ def grow(
         verdict = verify(fleet)
         best = min(best, verdict, key=lambda one: len(one.pending))
         if part == 1 and not is_used_up and verdict.missing.sum() >= left:
-            break  # a node more for every pod did not help
+            break  # one more node per pod did not help
         part = max(part // 2, 1)
     return best
 

@@ -42,7 +42,7 @@ class Demands:
     headroom: float = 0.0
     """The share of every node that stays free."""
     seeds: int = PLAN_SEEDS
-    """With how many seeds every pod must be placed: the scheduler draws among nodes with equal scores."""
+    """Number of seeds with which every pod must be placed: ties between nodes are broken at random."""
 
 
 NO_DEMANDS = Demands()
@@ -82,7 +82,7 @@ class FleetVerdict:
     is_tied: bool = False
     """Whether they are pending with some seeds only."""
     simulation: Simulation | None = None
-    """Of a good fleet that was verified by this process."""
+    """The simulation of a good fleet that was verified by this process."""
 
     @property
     def is_good(self) -> bool:

@@ -105,7 +105,7 @@ class FluidAnswer:
 
 @dataclass(frozen=True, slots=True)
 class FleetVariant:
-    """Which of the fleets of about the same price to take: without some options, with more of some resources."""
+    """The choice among fleets of about the same price: without some options, with more of some resources."""
 
     without: frozenset[int] = frozenset()
     tilts: tuple[int, ...] = ()

@@ -37,7 +37,7 @@ class PlannedNodes(PlainPart):
     zone: str
     count: int
     price: float
-    """Of one node, per hour."""
+    """Price of one node per hour."""
     is_spot: bool
     use: dict[str, float]
     """Utilisation of all nodes together, by resource."""

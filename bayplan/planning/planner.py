@@ -180,7 +180,7 @@ def _messages(simulation: Simulation) -> dict[str, str]:
 
 
 def _limit_notices(state: SearchState) -> Iterator[str]:
-    """That the time limit was over before the first plan was verified."""
+    """A notice if the time limit was over before the first plan was verified."""
     budget, first_s = state.budget, state.first_plan_s
     if first_s is not None and first_s > budget.limit_s:
         yield (
@@ -234,7 +234,7 @@ def _spreading_notices(settings: Settings) -> Iterator[str]:
 
 
 def _bound_notices(probe: Probe) -> Iterator[str]:
-    """Which needs of pods the bound leaves out, though a plan has room for them."""
+    """Notices about needs of pods that the bound ignores, though a plan has room for them."""
     left_out = [
         *(
             [f"volumes and claims that {counted(probe.sharing, 'kind')} of pods share"]

@@ -46,7 +46,7 @@ class SchedulerAccount(AccountPart):
     """Sum over the sampled decisions of the best total minus the total of the chosen node."""
     points_lost_by_plugin: dict[str, PointRange] = msgspec.field(default_factory=dict)
     split_decisions: int = 0
-    """Number of sampled decisions that `points_lost_by_plugin` is from; all but those of busy times."""
+    """Number of sampled decisions in `points_lost_by_plugin`, without those of busy times."""
     different_by_plugin: dict[str, int] = msgspec.field(default_factory=dict)
     """Number of different decisions per plugin that is named as the reason."""
     foreign_reasons: dict[str, int] = msgspec.field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Gain: the cost of comparing a part of the nodes and of never looking again, as far as the data shows it."""
+"""Gain: the cost of scoring only some nodes and of never moving pods, as far as the data shows it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_NODES = 2_000
 
 
 class SkewedPods(AccountPart):
-    """Pods with a spread constraint, of which one could go from the fullest domain to the emptiest."""
+    """Pods with a spread constraint that would improve if one moved from the fullest domain to the emptiest."""
 
     pods: str
     topology_key: str

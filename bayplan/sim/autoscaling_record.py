@@ -41,7 +41,7 @@ class ScaledNode(PlainPart):
     why: str = ""
     """Reason why it was removed."""
     is_given: bool = False
-    """Whether it was there at the start, or came with a timeline."""
+    """Whether it is an initial node, or was added by a timeline."""
 
     def hours(self, end_s: float) -> float:
         """Seconds for which it existed until `end_s`."""
@@ -113,7 +113,7 @@ class ScalingReport:
     unplaceable: list[UnplaceablePods] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     neglected: list[NeglectedPod] = field(default_factory=list)
-    """Errors of the autoscaler: empty in every run that is as it should be."""
+    """Errors of the autoscaler; empty in a correct run."""
     end_s: float = 0.0
 
     @property

@@ -42,7 +42,7 @@ it does."""
 
 
 def heard_at(moment_s: float) -> float:
-    """When the scheduler receives the events of a moment."""
+    """Time when the scheduler receives the events of a moment."""
     return math.ceil(round(moment_s / HEARD_EVERY_S, 6)) * HEARD_EVERY_S
 
 

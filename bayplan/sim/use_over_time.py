@@ -28,7 +28,7 @@ class MeansOverTime(PlainPart):
     end_s: float
     peak: float
     peak_at_s: float
-    """When it was at its peak for the first time."""
+    """Time of the first peak."""
     mean: float
     """The mean over time."""
     is_flat: bool

@@ -47,7 +47,7 @@ class SweepInput:
     what: RunInput
     """The files, relative to the folder of the document."""
     demands: tuple[float | None, ...] = (None,)
-    """Percentages of the GPUs that pods are sampled for; None means every pod once, at its own time."""
+    """Percentages of the GPUs that pods are sampled for; None for every pod once, at its own time."""
     sampling_seed: int | None = None
     """The seed of the sample; None for that of the run."""
 

@@ -18,7 +18,7 @@ from .worker import Worker
 LOCAL = "local"
 CONNECT_S = 10.0
 CHECK_S = 5.0
-"""Interval of checks that the head of the cluster is there, while no run ends."""
+"""Interval of checks that the head of the cluster responds, while no run ends."""
 STARTS = 3
 TOO_SLOW = "timed out during startup"
 """Ray's message when its processes did not start in 30 s."""

@@ -34,7 +34,7 @@ class RunInput(msgspec.Struct, frozen=True, kw_only=True):
     place: str = ""
     """The file or folder of another published trace."""
     tables: tuple[str, ...] = ()
-    """The files there."""
+    """The files in that place."""
     window_s: tuple[float, float | None] = (0.0, None)
     """The part of its time that is taken."""
     model: str = ""

@@ -173,7 +173,7 @@ class PlanRun(_Run, frozen=True, kw_only=True, rename="camel", tag="plan"):
     simulations: int
     peak_mib: float
     held: int = 0
-    """With how many of the seeds of ties that the plan was not verified with every pod is placed."""
+    """Number of further seeds, with which the plan was not verified, that place every pod."""
 
     @property
     def saved(self) -> float:

@@ -242,7 +242,7 @@ class PlanNodes(Op, frozen=True):
     workload: Literal["web", "openb"] = "web"
     seed: int = 0
     deployments: int = 200
-    """Of the web workload."""
+    """Number of deployments of the web workload."""
     is_aligned: bool = True
     """Whether the scheduler scores by NodeResourcesAlignment, or by kube-scheduler's own plugins only."""
     count: int = 2000

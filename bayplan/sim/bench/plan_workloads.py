@@ -142,7 +142,7 @@ def filling_config(resources: Sequence[str], alignment: int) -> dict[str, Any]:
 
 
 def web_config(is_aligned: bool) -> dict[str, Any] | None:
-    """The mix of resources counts most, then how full a node is; None means the default scheduler."""
+    """The mix of resources counts most, then how full a node is; None for the default scheduler."""
     return filling_config(("cpu", "memory"), 10) if is_aligned else None
 
 

@@ -150,7 +150,7 @@ def compile_templates(
 
 
 def _settled(tree: Any, numeric: Any) -> Any:
-    """`tree` with marked values separated that become numbers when numbers replace the marks."""
+    """A copy of `tree` in which marked values that become numbers are marked separately."""
     if isinstance(tree, dict):
         pairs = zip(tree.items(), numeric.values(), strict=True)
         return {key: _settled(value, number) for (key, value), number in pairs}

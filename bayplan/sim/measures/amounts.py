@@ -81,7 +81,7 @@ FreeParts: TypeAlias = Mapping[str, Ints]
 
 
 class PartsAccount(Protocol):
-    """A plugin, as far as parts of nodes are concerned."""
+    """The method of a plugin for parts of nodes."""
 
     name: ClassVar[str]
 

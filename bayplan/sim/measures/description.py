@@ -22,7 +22,7 @@ class MeasureUnit(StrEnum):
     PRICE = "price"
     """In the unit of the prices of pools."""
     AMOUNT = "amount"
-    """Of a resource: cpu in milli, others in whole units."""
+    """Amounts of a resource: cpu in milli, others in whole units."""
 
 
 class Measure(PlainPart, msgspec.Struct, frozen=True):

@@ -34,7 +34,7 @@ class RunMoves(msgspec.Struct, frozen=True):
     offered: Ints
     used: Ints
     waiting: Ints
-    """Of pods without a node."""
+    """Changes of the number of pods without a node."""
     nodes: Ints
     """1 and -1 for nodes."""
     cordons: Ints

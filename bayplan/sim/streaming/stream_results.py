@@ -41,11 +41,11 @@ class PodRow(NamedTuple):
     namespace: str
     name: str
     outcome: str
-    """That of the last attempt, as in `bayplan simulate -o json`; `preempted` for one that was."""
+    """Outcome of the last attempt, as in `bayplan simulate -o json`; `preempted` for a preempted pod."""
     node: str | None
     created: float
     time: float
-    """When the last attempt ended."""
+    """Time when the last attempt ended."""
     finished: float | None
     deleted: float | None
     attempts: int

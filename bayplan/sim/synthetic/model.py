@@ -43,7 +43,7 @@ class JobKind(msgspec.Struct, frozen=True):
 
     name: str
     requests: Mapping[str, DrawnNumber]
-    """Of each pod: cpu in cores, memory in bytes, others in whole units."""
+    """Requests of each pod: cpu in cores, memory in bytes, others in whole units."""
     duration: DrawnNumber | None = None
     """Seconds on the node; None if it does not end."""
     share: float = 1.0
@@ -65,7 +65,7 @@ class WorkloadModel(msgspec.Struct, frozen=True):
     arrivals: ArrivalProcess
     jobs: tuple[JobKind, ...]
     failures: tuple[FailureRate | None, FailureRate | None] = (None, None)
-    """Of a node, and of a zone."""
+    """Failure rates of a node, and of a zone."""
 
 
 def read_model(path: str | Path) -> WorkloadModel:

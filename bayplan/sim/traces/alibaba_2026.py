@@ -49,7 +49,7 @@ FORMAT = TraceFormat(
 
 @dataclass(kw_only=True)
 class Alibaba2026(PublishedTrace):
-    """The table of nodes and, if it is there, that of jobs; each worker of a job is a pod."""
+    """The table of nodes and, if it exists, that of jobs; each worker of a job is a pod."""
 
     nodes_file: Path
     jobs_file: Path | None = None

@@ -36,7 +36,7 @@ PUBLISHED_NAMES = tuple(_OPENERS)
 
 
 def open_published(name: str, place: Path, window: TraceWindow) -> PublishedTrace:
-    """The trace of this name in a file or folder; raises InputError when nothing is there."""
+    """The trace of this name in a file or folder; raises InputError if there is none."""
     if not place.exists():
         raise InputError(f"{place}: expected the files of {name}; got nothing there")
     return _OPENERS[name](place, window)
