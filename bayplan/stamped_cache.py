@@ -32,7 +32,7 @@ class CacheCounts:
 
 NOTHING = CacheCounts()
 _counts: dict[str, CacheCounts] = {}
-"""Of all caches of this process, by name."""
+"""Counts of all caches of this process, by name."""
 
 
 def counts_of(name: str) -> CacheCounts:

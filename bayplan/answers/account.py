@@ -231,7 +231,7 @@ class PodExplanation(SettledAnswer, Data, kw_only=True):
     waits_for: dict[str, list[str]] = field(default_factory=dict)
     """For each plugin that rejected the pod, the events that may requeue it."""
     alike: list[PodRefOnNode] = field(default_factory=list)
-    """Of a workload: its other pods with an equal spec that have nodes, too, or are pending for the same reason."""
+    """Other pods of the workload with an equal spec that also have a node, or are pending for the same reason."""
 
     def keep_nodes(self, names: Collection[str]) -> None:
         """Remove the parts about other nodes."""

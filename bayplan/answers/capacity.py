@@ -248,7 +248,7 @@ class _Filling:
         return None if is_beyond else counts
 
     def _fill(self, counts: Ints) -> tuple[int, str]:
-        """Use the room of the copies; returns how many there are, and the kind of which one more does not fit."""
+        """Use the room of the copies; returns their number, and the kind of which no further copy fits."""
         cache, kind, found = self._scheduler.cache, self._kinds[0], self._found[0]
         for row in np.flatnonzero(counts).tolist():
             count = int(counts[row])

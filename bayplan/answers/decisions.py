@@ -37,7 +37,7 @@ class _PendingPod(msgspec.Struct):
     assumed_on: str = ""
     """The node on which the scheduler counts it already, while its volumes or claims are made."""
     is_listed: bool = False
-    """Whether it waited when its scheduler started: then it is tried in the order of a list."""
+    """Whether it waited when its scheduler started; such pods are tried in the order of a list."""
     has_decision: bool = False
 
 

@@ -40,9 +40,9 @@ class JudgedDecision(msgspec.Struct, kw_only=True):
     node_name: str = ""
     """The node that the pod got, or waits for while its volumes are made; "" for a refusal."""
     message: str = ""
-    """Of a refusal: the scheduler's message; "" if it is not known."""
+    """The scheduler's message about a refusal; empty if it is not known."""
     nominated_node: str = ""
-    """Of a refusal: the node on which the scheduler makes room by preemption."""
+    """After a refusal, the node on which the scheduler makes room by preemption."""
     verdict: ReplayVerdict = ReplayVerdict.UNDECIDED
     chosen_node: str = ""
     """The node that would be chosen in that state; "" if no node is feasible."""

@@ -91,7 +91,7 @@ def _consequences(
 def try_configuration(
     objects: Sequence[InputObject], settings: Settings, config: SchedulerConfiguration
 ) -> dict[str, Any]:
-    """Which pods get another node with `config` than with the configuration of `settings`."""
+    """The pods whose node differs between `config` and the configuration of `settings`."""
     waiting = [_waiting(obj) for obj in objects]
     before = _placed(waiting, settings)
     after = _placed(waiting, msgspec.structs.replace(settings, config=config))

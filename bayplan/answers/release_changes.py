@@ -199,7 +199,7 @@ class _Watch:
             )
 
     def _as_given(self, pod: Pod) -> Pod:
-        """The pod with the fields, too, that only one of the releases reads."""
+        """The pod with all fields, including those that only one of the releases reads."""
         return self._simulation.cluster.get("Pod", pod.namespace, pod.name) or pod
 
 

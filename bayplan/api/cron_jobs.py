@@ -54,7 +54,7 @@ class CronJob(KubeObject, frozen=True):
 
     @property
     def schedule(self) -> CronSchedule:
-        """When jobs are due; its text was checked when the object was read."""
+        """The schedule of jobs; its text was checked when the object was read."""
         return parse_cron(self.spec.schedule)
 
     @property

@@ -74,7 +74,7 @@ class WorkloadReference(Wire, frozen=True):
 
 
 class DisruptionMode(Wire, frozen=True):
-    """Which pods of a group are preempted together, as v1beta1 has it; one is set."""
+    """The pods of a group that are preempted together, in the form of v1beta1; one field is set."""
 
     single: dict[str, str] | None = None
     all: dict[str, str] | None = None

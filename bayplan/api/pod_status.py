@@ -44,7 +44,7 @@ class PodResourceClaimStatus(Wire, frozen=True):
 
 
 class ContainerExtendedResourceRequest(Wire, frozen=True):
-    """Which request of the generated claim serves a container's extended resource."""
+    """The request of the generated claim that serves a container's extended resource."""
 
     container_name: str = ""
     resource_name: str = ""
@@ -126,7 +126,7 @@ class PodWiseStatus(PodStatus, frozen=True):
 
     @property
     def has_resources(self) -> bool:
-        """The same, also where only allocatedResources of a container are there."""
+        """The same, also if a container has allocatedResources only."""
         given = (*(self.container_statuses or ()), *(self.init_container_statuses or ()))
         return super().has_resources or any(s.allocated_resources is not None for s in given)
 

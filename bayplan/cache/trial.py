@@ -37,7 +37,7 @@ class Trial:
         """The order of the pods on rows from which some were removed, at the beginning."""
 
     def assume(self, pod: Pod, assumed: Pod) -> Pod:
-        """Put a waiting pod on the node of `assumed`, which is the pod as it is there; returns it."""
+        """Put a waiting pod on a node; `assumed` is the pod with that node, and is returned."""
         node_name = assumed.node_name
         may_hide = self._hides_terms and pod.spec.affinity is not None
         hidden = self._hidden_at(node_name) if may_hide else NONE_HIDDEN

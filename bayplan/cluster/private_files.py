@@ -75,7 +75,7 @@ def keep_private(file: Path) -> None:
 def write_private(file: Path, content: bytes) -> None:
     """Write a file for its owner only, whole or not at all.
 
-    Raises InputError if a file of another user is there, OSError if it cannot be written.
+    Raises InputError if the file belongs to another user, OSError if it cannot be written.
     """
     check_owner(file)
     beside = file.with_name(f".{file.name}.{token_hex(8)}")

@@ -97,7 +97,7 @@ def _configuration(
 
 ConfigurationV1Beta1 = _configuration("V1Beta1", _FIRST_POINTS, fields=_ADDRESSES)
 ConfigurationV1Beta2 = _configuration("V1Beta2", _LATER_POINTS, fields=_ADDRESSES)
-"""Of v1beta2 and v1beta3."""
+"""The configuration of v1beta2 and v1beta3."""
 ConfigurationV1 = _configuration(
     "V1",
     (*_LATER_POINTS, *PLACEMENT_POINTS),

@@ -23,7 +23,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """`version`, `schedulers`, `configuration`, `admission`, `controllers`, `gates` or `permissions`."""
     text: str
     means: str = ""
-    """Which answers it concerns, and how."""
+    """The affected answers, and the effect on them."""
     command: str = ""
     """The command that helps."""
     differs: bool = False

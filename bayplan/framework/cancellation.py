@@ -66,4 +66,4 @@ class Cancellation:
 
 
 NEVER_CANCELLED = Cancellation()
-"""That of pods whose PreBind has not begun."""
+"""The cancellation of pods whose PreBind has not begun."""

@@ -17,7 +17,7 @@ NO_LIMIT = 2**62
 
 
 class CSINodes:
-    """Which rows have a CSINode, and its drivers, limits and migrated plugins.
+    """The rows with a CSINode, and its drivers, limits and migrated plugins.
 
     `follow` brings the columns up to date; a row of a what-if is looked up under its node's name.
     """
@@ -71,7 +71,7 @@ class CSINodes:
         return self._lowest.get(driver, NO_LIMIT)
 
     def installed(self, driver: str) -> Bools:
-        """bool per row: the driver is there."""
+        """bool per row: the driver is installed."""
         return self._column(self._installed, driver, np.bool_, False).view
 
     def migrated(self, plugin: str) -> Bools:

@@ -26,7 +26,7 @@ class PluginFaults:
         self.first: PluginFaultError | None = None
 
     def note(self, error: BaseException | None) -> None:
-        """A step failed with `error`; other errors than faults are left out."""
+        """Record that a step failed with `error`; errors that are no faults are ignored."""
         if not isinstance(error, PluginFaultError):
             return
         self.first = self.first or error

@@ -23,7 +23,7 @@ class Turn:
         self._arrived: asyncio.Future[None] | None = None
 
     def come(self) -> None:
-        """All before it have left the line."""
+        """Mark the turn as due: all earlier ones have left the line."""
         self.is_due = True
         if self._arrived is not None and not self._arrived.done():
             self._arrived.set_result(None)

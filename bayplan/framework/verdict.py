@@ -19,7 +19,7 @@ UNRESOLVABLE = int(Code.UnschedulableAndUnresolvable)
 
 
 class Verdict:
-    """Which of the judged rows can run the pod, and why the others cannot.
+    """The judged rows that can run the pod, and the refusals of the others.
 
     `codes` holds a `Code` per row; `reasons` maps a text to the rows it applies to. `error` is set when the
     plugin failed on some row: the whole attempt fails then.

@@ -73,7 +73,7 @@ class CandidateConnection(LeaseSender, Protocol):
 
 
 class CandidateSpec(NamedTuple):
-    """Which lease the candidate is for, under which name, and the versions by which it is chosen."""
+    """The lease and the name of a candidate, and the versions by which it is chosen."""
 
     namespace: str
     lease: str

@@ -71,7 +71,7 @@ class HttpConnection(asyncio.Protocol):
         return head is not None and head.is_last
 
     async def ask(self, request: bytes) -> Head:
-        """Send a request; returns when the head of the response is there."""
+        """Send a request; returns when the head of the response has arrived."""
         assert self._transport is not None, "requests follow the connection"
         reader = self._reader = ResponseReader()
         self._is_streaming, self.silence_s = False, None

@@ -33,7 +33,7 @@ FIELDS = ("at", "add", "change", "remove")
 SERIES_FIELDS = ("target", "replicas", "minReplicas", "maxReplicas", "every", "until")
 SCALED_KINDS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 MAX_POINTS = 100_000
-"""Of a series that repeats."""
+"""Limit on the points of a repeated series."""
 AUTOSCALER = HorizontalPodAutoscaler.kind
 DEFAULT_MIN = 1
 """Kubernetes' default of minReplicas."""

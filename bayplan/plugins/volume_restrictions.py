@@ -137,13 +137,13 @@ def _is_disk(volume: Volume) -> bool:
 
 
 def _is_used(table: NodeTable, namespace: str, name: str) -> bool:
-    """Whether a pod on some node uses the claim, be it by several volumes or on several nodes."""
+    """Whether a pod on some node uses the claim."""
     rows = list(table.volumes.refs.rows(ClaimUse(namespace, name)))
     return bool(rows) and bool(np.any(table.live[rows]))
 
 
 def after_pod_deleted(pod: Pod, deleted: Pod, after: None) -> bool:
-    """A pod of the same namespace let go of a disk or a claim that the pod needs, on whichever node."""
+    """Hint: a pod of the same namespace released a disk or a claim that the pod needs, on any node."""
     if deleted.namespace != pod.namespace:
         return False
     freed = deleted.spec.volumes or ()

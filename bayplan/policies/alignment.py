@@ -22,7 +22,7 @@ from ..table import Ints, NodeTable, Rows
 class NodeResourcesAlignmentArgs(
     msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True
 ):
-    """Which resources count."""
+    """The resources that count."""
 
     resources: tuple[str, ...] = (CPU, MEMORY)
 

@@ -83,7 +83,7 @@ class GpuSharing(FilterPlugin, ReservePlugin):
 
     @property
     def ledger(self) -> GpuLedger:
-        """Which pod has which GPUs."""
+        """The GPUs of each pod."""
         return GpuLedger.of(self.handle)
 
     def free_parts(self, table: NodeTable) -> dict[str, Ints]:

@@ -43,7 +43,7 @@ class QueueCounters:
     incoming_members: defaultdict[tuple[str, str], int] = field(
         default_factory=lambda: defaultdict(int)
     )
-    """Of `incoming`, the members of such groups."""
+    """The part of `incoming` for members of such groups."""
 
     def entities(self) -> dict[tuple[str, ...], int]:
         """Entries that entered a part of the queue, by part, event label and type."""

@@ -106,7 +106,7 @@ class TrialCluster:
         """Result for the waiting pods before the question."""
         self.settled = SettledPods()
         self._depth = 0
-        """Of trials within each other."""
+        """Depth of nested trials."""
         self._on_trial: list[Pod] = []
         self._lifted: list[Pod] = []
         self._moved: dict[str, str] = {}
@@ -183,7 +183,7 @@ class TrialCluster:
     def fill(
         self, pods: Sequence[Pod], order: Ints, places: Sequence[Ints], ranks: Ints
     ) -> Bools | None:
-        """Which pods get a node on each of some sets of rows (`fill_in_order`); None if there is no quick answer."""
+        """The pods that get a node on each of some sets of rows (`fill_in_order`); None if there is no quick answer."""
         return fill_in_order(self.scheduler, pods, order, places, ranks)
 
     # Changes of objects

@@ -141,7 +141,7 @@ class DelegatedAccess:
         )
 
     async def _user(self, request: web.Request) -> Tree | None:
-        """The user, as in the spec of a SubjectAccessReview; None means unauthenticated."""
+        """The user, as in the spec of a SubjectAccessReview; None if unauthenticated."""
         if self._authorities is not None:
             certified = self._authorities.user(request)
             if certified is not None:

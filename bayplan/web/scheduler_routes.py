@@ -87,7 +87,7 @@ LIMIT = ("kube_pod_resource_limit", "Limits by pod, with the unit if there is on
 def render_pod_resources(pods: Iterable[Pod]) -> str:
     """The text for all pods that have not ended; empty without pods."""
     by_spec: dict[PodSpec, tuple[list[str], ...]] = {}
-    """Of each spec: the labels and the amount of each request, and of each limit, as in a line."""
+    """By spec: the labels and the amount of each request and of each limit, as printed in a line."""
     requests, limits = [], []
     for pod in pods:
         if pod.node_name and pod.is_finished:

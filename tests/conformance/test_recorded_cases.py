@@ -31,7 +31,7 @@ COMPLETE = [
     "mixed",
 ]
 OTHER_KINDS = ["queue", "hints", "config", "pod-groups"]
-ELSEWHERE = ["long-run"]  # in test_recorded_runs.py, to run beside this
+ELSEWHERE = ["long-run"]  # in test_recorded_runs.py, so that another worker runs them
 FAMILIES = sorted(file.name.removesuffix(SUFFIX) for file in FOLDER.glob(f"*{SUFFIX}"))
 
 pytestmark = pytest.mark.skipif(not FAMILIES, reason="the recorded decisions are not here")

@@ -1,4 +1,4 @@
-"""Which facts of releases change which recorded cases of v1.36; `make release-facts` runs all cases."""
+"""Facts of releases, and the recorded cases of v1.36 that each changes; `make release-facts` runs all cases."""
 
 from pathlib import Path
 from typing import Any

@@ -32,7 +32,7 @@ class Replicas:
             self._renewals[holder(lease)] = moment(lease, "renewTime")
 
     def last_renewal_of(self, name: str) -> float:
-        """When the given holder was last seen to renew the lease."""
+        """Time of the last observed renewal of the lease by this holder."""
         return self._renewals[name]
 
     def start(self, lease_s: int = LEASE_S) -> Process:

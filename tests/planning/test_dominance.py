@@ -1,4 +1,4 @@
-"""Which options are left out of a search because others replace them."""
+"""Dominance: options that a search leaves out because others replace them."""
 
 from typing import Any
 

@@ -8,7 +8,7 @@ from bayplan.runtime import Filtering
 
 
 def equip(plugin: DefaultPreemption, handle: Handle, filters: Sequence[FilterPlugin]) -> Filtering:
-    """Give the plugin and its filters their handle; the filters as a profile runs them."""
+    """Give the plugin and its filters their handle, in the form in which a profile runs them."""
     for made in (plugin, *filters):
         made.handle = handle
     prepared = [made for made in filters if isinstance(made, PreFilterPlugin)]

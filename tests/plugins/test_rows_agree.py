@@ -277,6 +277,6 @@ def test_all_kinds_of_plugins_are_there() -> None:
 def test_rows_agree(cluster: tuple[list[Pod], NodeTable]) -> None:
     incoming, table = cluster
 
-    # Making a cluster takes longer than judging it: one serves all plugins, and the message names the plugin.
+    # Making a cluster takes longer than judging it: all plugins share one, and the message names the plugin.
     for plugin, args in CASES:
         check_conformance(plugin, incoming, table, args, objects=[SERVICE])

@@ -180,7 +180,7 @@ def test_counting_step_by_step_is_counting_anew(taken: list[tuple[str, int, int,
     nodes = {"a0", "a1"}
 
     def judge(by: NodeVolumeLimits) -> list[list[bool]]:
-        """Which live rows take a pod with each of the claims."""
+        """The live rows that accept a pod with each of the claims."""
         rows = table.numbers(table.live_rows)
         pods = [make_pod("new", spec={"volumes": [claim_volume(f"c{i}")]}) for i in range(4)]
         verdicts = [by.filter_rows(CycleState(), pod, table, rows) for pod in pods]

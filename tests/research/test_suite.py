@@ -33,7 +33,7 @@ MODEL = {
 
 
 class InProcess:
-    """A crew whose one worker is here."""
+    """A crew with one worker, in this process."""
 
     def __init__(self) -> None:
         self._worker, self._reports = Worker(), list[WorkerReport]()

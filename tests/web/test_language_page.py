@@ -30,7 +30,7 @@ def scripts() -> str:
 
 
 def asked_for() -> set[str]:
-    """The texts that scripts translate, as far as they are written where they are translated."""
+    """The texts that scripts translate, if they are literals in the call."""
     script = scripts()
     found = set(re.findall(rf"\btr\({TEXT}", script))
     found |= {

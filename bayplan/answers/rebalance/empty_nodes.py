@@ -62,7 +62,7 @@ class NodesInUse:
         ]
         self.prices = np.array(prices)
         self._names = np.argsort(np.argsort(np.array(table.names, dtype=np.str_)))
-        """Of each row, its place by name."""
+        """Rank of each row by the name of its node."""
 
     def total(self) -> float:
         """The price of all nodes in use."""

@@ -109,7 +109,7 @@ class Candidates:
             (row, size, pod.pod_class, pod.spec)
             for row, (pod, size) in zip(rows, sized, strict=True)
         ]
-        """Of pods on one node with equal ones, only the first is tried."""
+        """Groups of equal pods on one node, of which only the first pod is tried."""
 
     def ranked(self, balance: Balance) -> Iterator[tuple[float, Pod]]:
         """Pods by the upper bound of their gain, ignoring the filters; one of each group."""

@@ -34,9 +34,9 @@ class FieldType(NamedTuple):
 
     form: str
     name: str = ""
-    """Of a struct or scalar."""
+    """Name of a struct or scalar."""
     item: FieldType | None = None
-    """Of the elements of a list, or the values of a map."""
+    """Type of the elements of a list, or of the values of a map."""
 
 
 class Field(NamedTuple):

@@ -72,7 +72,7 @@ LEFT_OUT = "left-out"
 ADDRESSES = {"iscsi": "targetPortal", "nfs": "server"}
 """By source of a volume: a field with an address, which no placement rule reads."""
 _KEY = secrets.token_bytes(16)
-"""Of this process: monitors of one file stay distinct, and cannot be guessed from their names in it."""
+"""Key of this process: monitors of one file stay distinct, and cannot be guessed from their names in it."""
 NOTHING: frozenset[str] = frozenset()
 
 

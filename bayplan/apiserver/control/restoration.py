@@ -29,7 +29,7 @@ _REVISED = ("StatefulSet", "DaemonSet")
 
 
 class Restoration:
-    """Stores the objects of dumps, and completes them once all are there, before controllers run."""
+    """Stores the objects of dumps, and completes them after the last one, before controllers run."""
 
     def __init__(self, registry: ObjectRegistry, plane: ControlPlane) -> None:
         self._registry = registry

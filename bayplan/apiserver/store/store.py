@@ -243,7 +243,7 @@ class Store:
     def watch(
         self, resource: str, namespace: str, matches: Matches | None, since: int | None
     ) -> Watcher:
-        """Watch from a resource version on; None means from now on, after the existing objects.
+        """Watch from a resource version on; with None from now on, after the existing objects.
 
         Raises TooOldError when the history does not reach back to that version.
         """

@@ -103,7 +103,7 @@ class ServedWatch:
         self._loop = asyncio.get_running_loop()  # connections use real time
         self._due: asyncio.Handle | None = None
         self._next_s = 0.0
-        """When the loop's time allows the next send."""
+        """Time of the loop from which on the next send is allowed."""
         self._timers: list[asyncio.TimerHandle] = []
 
     def begin(self, connection: ServedConnection) -> None:

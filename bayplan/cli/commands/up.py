@@ -77,7 +77,7 @@ class AuthorizationMode(StrEnum):
 
 
 class ControllerMode(StrEnum):
-    """Which controllers run."""
+    """The controllers to run."""
 
     ALL = "all"
     NONE = "none"

@@ -194,7 +194,7 @@ def _margin(choice: Choice) -> str:
 
 
 def _refused_table(groups: list[RefusedNodes], everything: bool, names: NodeNames) -> Listing:
-    """Which plugins refuse which nodes; a node that several refuse has a line for each of them."""
+    """The nodes that each plugin refuses; a node that several refuse has a line for each of them."""
     return refused_table(
         (
             "" if i else str(len(group.nodes)),

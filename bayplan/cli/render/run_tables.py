@@ -163,7 +163,7 @@ def _pod_table(results: list[PodResult], wide: bool, names: NodeNames) -> Listin
 
 
 def _end(result: PodResult) -> str:
-    """When and how the pod left its node; empty while it is there."""
+    """The time and the cause of the pod's end on its node; empty while it runs."""
     if result.finished_s is not None:
         return f"{format_duration(result.finished_s)} finished"
     return "" if result.deleted_s is None else f"{format_duration(result.deleted_s)} deleted"

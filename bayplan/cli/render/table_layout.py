@@ -92,7 +92,7 @@ class Listing:
         return ("".join([text for text, _ in line]).rstrip() for line in self.styled(layout))
 
     def layout(self, width: int | None = None) -> Layout:
-        """Which columns there is room for, and how wide they are."""
+        """The columns that fit, and their widths."""
         columns = [*range(len(self._headings))]
         texts = [*map(self._cells, columns)]
         is_whole = not any("\n" in "".join(column) for column in texts)

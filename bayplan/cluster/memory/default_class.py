@@ -39,7 +39,7 @@ def default_storage_class(cluster: Lister | ControllerCluster) -> StorageClass |
 def with_default_class(
     claim: PersistentVolumeClaim, cluster: Lister | ControllerCluster
 ) -> PersistentVolumeClaim:
-    """A new claim with the default class, if it has neither a class, of which an empty name is one, nor the annotation
+    """A new claim with the default class, if it has neither a class (an empty name is one) nor the annotation
     that was used before; also a claim that names its volume."""
     if claim.spec.storage_class_name is not None or BETA_CLASS_ANNOTATION in claim.annotations:
         return claim

@@ -21,7 +21,7 @@ from .object_store import MemoryCluster
 from .stages import StagePlayer, StageSink
 
 MAX_RESTARTS = 7
-"""Of containers that crash, unless the run has an end: by then the back-off is at its maximum."""
+"""Limit for crashing containers, unless the run has an end: the back-off is at its maximum then."""
 UNREADY = PodCondition(type="Ready", status="False", reason="ContainersNotReady")
 READY = PodCondition(type="Ready", status="True")
 

@@ -231,7 +231,7 @@ class Pool:
 
 
 def _are_counted(view: PoolView) -> bool:
-    """Whether every counter that a device takes from is there."""
+    """Whether every counter that a device consumes is published."""
     return all(
         counters in view.counters and amounts.keys() <= view.counters[counters].keys()
         for offer in (*view.offers, *view.others)

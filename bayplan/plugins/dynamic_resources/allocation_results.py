@@ -86,7 +86,7 @@ def _config(plan: ClaimPlan, taken: Sequence[Taken], is_copied_once: bool) -> li
 
 
 def _chosen(options: tuple[RequestPlan, ...], taken: Sequence[Taken]) -> RequestPlan:
-    """Which of the alternatives of a request was served."""
+    """The served alternative of a request."""
     used = {one.plan for one in taken}
     return next((option for option in options if option in used), options[0])
 

@@ -79,7 +79,7 @@ class ClaimHints:
         try:
             uses = after.uid in [claim.uid for claim in self._claims_of(pod)]
         except ClaimNotReadyError:
-            return False  # until all of its claims are there, nothing helps
+            return False  # no change helps until all of its claims exist
         if _gave_back(before, after):
             return True
         return uses and (before is None or not is_equal(before.status, after.status))

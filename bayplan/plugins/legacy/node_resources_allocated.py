@@ -119,7 +119,8 @@ class RequestedToCapacityRatio(AllocationScorer):
         return plugin
 
     def points(self, requested: Ints, capacity: Ints) -> Ints:
-        # The free share is rounded down, so the used one up; a resource the node lacks is used up.
+        # The free share is rounded down, so the used share is rounded up; a resource that the node lacks counts as
+        # used up.
         free = np.maximum(capacity - requested, 0)
         used = MAX_UTILIZATION - free * MAX_UTILIZATION // np.maximum(capacity, 1)
         heights: Ints = self._heights[used]

@@ -52,9 +52,9 @@ class AttachedVolumes:
         self._known: dict[VolumeRef, _Known] = {}
         self._dependents: dict[Dependency, dict[VolumeRef, None]] = {}
         self.used: RowCounts[str] = RowCounts()
-        """By how many claims and disks of a row's pods each volume is used."""
+        """Number of claims and disks of a row's pods that use each volume."""
         self.present: RowCounts[str] = RowCounts()
-        """By how many claims, disks and VolumeAttachments each volume is used on a row."""
+        """Number of claims, disks and VolumeAttachments of each volume on a row."""
         self._faults: RowCounts[str] = RowCounts()
         self._attachments = _Attachments(self.table, self._lister)
 
@@ -196,7 +196,7 @@ Place = tuple[Attached, int]
 
 
 class _Attachments:
-    """Which VolumeAttachment stands for which volume on which row."""
+    """The volume and the row of each VolumeAttachment."""
 
     def __init__(self, table: NodeTable, lister: Lister) -> None:
         self._table = table

@@ -1,4 +1,4 @@
-"""Which nodes count for a constraint, and the domains they make up.
+"""The nodes that count for a constraint, and their domains.
 
 A node counts when it has the topology keys and passes the inclusion policies of the constraint.
 That depends on node objects and the pod's spec alone, so it is worked out once for both.
@@ -35,7 +35,7 @@ NO_DOMAIN = 2**31 - 1
 
 
 class Eligible:
-    """Which rows count for a constraint, while no node changes."""
+    """The rows that count for a constraint, until a node changes."""
 
     __slots__ = ("view",)
 
@@ -215,7 +215,7 @@ def _dependencies(
 
 
 def _codes_with_blanks(label: LabelColumn, table: NodeTable) -> Ints | None:
-    """Where the key is not required, a node without it counts for the domain with the empty name.
+    """A node without the key counts for the domain with the empty name if the key is not required.
 
     None when no node has an empty label, and so that domain is not used.
     """

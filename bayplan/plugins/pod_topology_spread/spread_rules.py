@@ -102,7 +102,7 @@ class SpreadPlan(msgspec.Struct):
     require_all: bool = True
     """Whether only nodes with every topology key count."""
     version: int = -1
-    """That of the log of node changes, for which domains and keys are right."""
+    """Version of the log of node changes for which domains and keys are valid."""
 
 
 NO_PLAN = SpreadPlan()

@@ -248,7 +248,7 @@ class CapacityScorer:
     def score(self, found: FoundVolumes, volumes: VolumeColumns, size: int) -> Ints:
         """int64 per row: the mean over the storage classes of the claims, in whole points.
 
-        Where the pod would take volumes that are there, only those count; else the room for new ones does.
+        Where the pod would use existing volumes, only those count; else the room for new ones does.
         """
         total = np.zeros(size, dtype=np.int64)
         classes = np.zeros(size, dtype=np.int64)

@@ -37,7 +37,7 @@ class ProvisioningError(BayplanError):
 
 
 class StaticBinding(msgspec.Struct):
-    """A claim that volumes suit which are there; `numbers` is the volume per row, NONE where none does."""
+    """A claim for existing volumes; `numbers` is the volume per row, NONE where no volume matches."""
 
     claim: PersistentVolumeClaim
     numbers: Ints

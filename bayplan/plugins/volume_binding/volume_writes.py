@@ -39,7 +39,7 @@ class VolumeBindingError(BayplanError):
 
 
 class PodVolumes(msgspec.Struct):
-    """Volumes that a pod was given on its node: volumes for claims, and claims that get new volumes there."""
+    """Volumes for a pod on its node: existing volumes for claims, and claims to be provisioned there."""
 
     bindings: list[tuple[PersistentVolume, PersistentVolumeClaim]] = msgspec.field(
         default_factory=list
@@ -66,7 +66,7 @@ class Binder:
                 if number == NONE:
                     continue
                 volume = self.finder.columns.listed[number]
-                assert volume is not None, "a chosen volume is there"
+                assert volume is not None, "a chosen volume exists"
                 bound = volume.bound_to(binding.claim)
                 if bound is not volume:
                     self.volumes.assume(bound)

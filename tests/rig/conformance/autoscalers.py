@@ -90,7 +90,9 @@ def _plans(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[str
 
 
 class _FirstOfBest(ExpanderChain):
-    """The chain of a run, which takes the first of equal groups by name; keeps the estimates and the best ones."""
+    """The chain of expanders of a run, which chooses the first of equal groups by name; records the estimates and the
+    best ones.
+    """
 
     def __init__(self, chain: ExpanderChain) -> None:
         super().__init__(chain._names, chain._priorities, chain._random)

@@ -20,7 +20,7 @@ LATENCY_S = (0.0005, 0.01)
 """Each way."""
 BOOKMARK_S = (1.0, 8.0)
 WATCH_LIFE_S = (5.0, 60.0)
-"""When a watch without a fault is ended by the server."""
+"""Time after which the server ends a watch without a fault."""
 IN_PIECES = 0.3
 """Share of responses that arrive in two pieces."""
 HEAD_END = b"\r\n\r\n"
