@@ -206,8 +206,9 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         v1_33=ImageVolumes.IGNORED, v1_36=ImageVolumes.SIZE, v1_37=ImageVolumes.SIZE_AND_CEILING
     )
     keeps_namespace_selector: bool = changing(v1_33=False, v1_34=True, v1_37=False)
-    """A namespaceSelector of the incoming pod's terms still matches after it was resolved to names: one that asks only
-    for labels to be absent or different matches every namespace."""
+    """A namespaceSelector of the incoming pod's terms still matches after it was resolved to names: a selector that
+    only requires labels to be absent or different matches every namespace.
+    """
     fit_unresolvable: bool = since("1.34")
     """NodeResourcesFit rules preemption out on nodes that never have enough."""
     missing_driver_opts_in: bool = since("1.36")
