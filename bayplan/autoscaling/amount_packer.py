@@ -1,4 +1,4 @@
-"""Amount packer: pods on new nodes of a group where only amounts decide, without asking the scheduler for each pod.
+"""Amount packer: pods on new nodes of a group where only amounts decide, without a scheduling attempt per pod.
 
 Cluster Autoscaler tries every group, of which a catalogue has hundreds. Equal pods that follow each other are placed at
 once, on the nodes in turn, with the same result as trying one pod after the other. The scheduler is called once for
@@ -111,7 +111,7 @@ class _NewNodes:
             count = self._put(number, last, fits, pods, count)
 
     def _fill(self, number: int, pods: list[Pod]) -> int:
-        """Use the room of the nodes that there are; returns how many pods have a place."""
+        """Use the room of the existing nodes; returns the number of placed pods."""
         size, count, needs = len(self.launches), 0, self._packing.requests[number]
         if not size:
             return 0

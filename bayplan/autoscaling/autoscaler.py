@@ -368,8 +368,7 @@ def neglected_pods(
     pods: Iterable[Pod], options: LaunchOptions, shadow: TrialCluster, use: PoolUse
 ) -> list[NeglectedPod]:
     """The pods that fit on no existing or booting node, but on a new one that its pool allows. A correct run has none:
-    checked with the filters on new nodes, apart from how an autoscaler
-    plans.
+    checked with the filters on new nodes, apart from how an autoscaler plans.
     """
     pods = list(pods)
     options.learn(pods)

@@ -30,8 +30,8 @@ Allowances = Callable[[Pod], dict[str, int]]
 class Blockers:
     """Answers for one autoscaler.
 
-    `eviction_refusal` is the refusal of an eviction by the disruption budgets of a pod; `allowances` the evictions that
-    each of them allows, which Cluster Autoscaler goes by.
+    `eviction_refusal` is the refusal of an eviction by the disruption budgets of a pod; `allowances` the evictions
+    that each of them allows, which Cluster Autoscaler reads.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Blockers:
         self._taken.clear()
 
     def plan_evictions(self, pods: Iterable[Pod]) -> None:
-        """Count pods of a node that is to go against their budgets, for the nodes that are asked about next."""
+        """Count the pods of a node to be removed against their budgets, for the checks of the next nodes."""
         for pod in pods:
             self._taken.update(self._allowances(pod).keys())
 
@@ -94,7 +94,9 @@ class Blockers:
         return ""
 
     def _of_budgets(self, pod: Pod) -> str:
-        """Reason why Cluster Autoscaler keeps the pod, by its disruption budgets; a pod of the system needs one."""
+        """Reason why the disruption budgets of the pod keep its node for Cluster Autoscaler; a system pod needs a
+        budget.
+        """
         if pod.annotations.get(SAFE_TO_EVICT) == TRUE:
             return ""
         allowances = self._allowances(pod)

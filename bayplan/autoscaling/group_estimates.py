@@ -2,10 +2,11 @@
 
 Facts from cluster-autoscaler 1.36 (core/podlistprocessor, estimator, processors/nodegroupset): pods that fit on nodes
 that exist or boot are left out; each search for a node begins after the one that was found last. For each group it is
-estimated how many nodes the pods need that a first new node of it would take, by packing them, the largest first, on as
-many nodes as limits and maxima allow. An expander chooses one group, which grows by that number, if asked for together
-with similar groups; other pods wait for the next scan. A group is here a type of a pool, and a new node is put in the
-zone that has the fewest nodes of its pool, as providers balance zones. The shadow decides which node can run a pod.
+estimated how many nodes the pods need that a first new node of it would take, by packing them, the largest first, on
+as many nodes as limits and maxima allow. An expander chooses one group, which grows by that number, together with
+similar groups if they are to be balanced; other pods wait for the next scan. A group is here a type of a pool, and a
+new node is put in the zone that has the fewest nodes of its pool, as providers balance zones. The shadow decides which
+node can run a pod.
 """
 
 from __future__ import annotations
@@ -300,7 +301,7 @@ class AlikeGroups:
 
 
 def labels_read(specs: Iterable[PodSpec]) -> set[str]:
-    """The labels of nodes on which it depends where pods of these specs can run, and whom they keep away."""
+    """The labels of nodes that decide where pods of these specs can run, and which pods they exclude."""
     found: set[str] = set()
     for spec in specs:
         found.update(spec.node_selector or ())

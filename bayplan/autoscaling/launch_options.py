@@ -226,7 +226,7 @@ class LaunchOptions:
         return min(options, key=rank)
 
     def learn(self, pods: Iterable[Pod]) -> None:
-        """Try classes of pods that are new, or that nothing could run when something else changed, on the shadow."""
+        """Try new classes of pods on the shadow, and classes without an option after another change."""
         version = self._shadow.version
         asked: dict[ChoiceKey, Pod] = {}
         for pod in pods:

@@ -2,8 +2,8 @@
 
 Facts from Karpenter v1.14 (pkg/controllers/provisioning/scheduling): pods are taken by size, the largest first. Nodes
 that exist come before those that boot, these before new ones, and new ones with fewer pods before others. A pod that
-fits none of them gets a new one, from the pool with the highest weight that can run it; only then its wishes are
-relaxed, one after the other. Pods that are left are tried again as long as others find a place. The cheapest type that
+fits none of them gets a new one, from the pool with the highest weight that can run it; only then its preferences are
+relaxed, one after the other. Remaining pods are tried again as long as others are placed. The cheapest type that
 holds all pods of a claim is launched. A trial cluster decides which node can run a pod.
 """
 
@@ -88,8 +88,8 @@ class ClaimPacker:
         self._claim_rows: Ints = np.zeros(0, dtype=np.int64)
         """The same rows, in the order of the claims."""
         self._turns: Ints = np.zeros(0, dtype=np.int64)
-        """int64 per claim: `TURN` for each of its pods; of those with equally many, the claim that got one last is
-        first, but with one pod each, the oldest.
+        """int64 per claim: `TURN` for each of its pods. Claims with equal numbers of pods are ordered by their latest
+        pod, the latest first; with one pod each, the oldest claim is first.
         """
         self._most: Ints = np.zeros((0, len(options.resources)), dtype=np.int64)
         """int64 per claim and resource: the most room of its options."""
@@ -154,7 +154,9 @@ class ClaimPacker:
             if place is not None:
                 return place
             if form is not last and self._can_open(form, choice):
-                return None  # a further or a dearer node comes before a wish is relaxed
+                return (
+                    None  # a further or a more expensive node is preferred to relaxing a preference
+                )
         return None
 
     def _can_open(self, form: Pod, choice: OptionChoice) -> bool:
@@ -342,7 +344,7 @@ class ClaimPacker:
                 yield pool, able
 
     def _ask_pool(self, pool: NodePool, numbers: list[int], form: Pod) -> PodPlace | None:
-        """Try a node in each zone, and keep the one that the scheduler prefers."""
+        """Try a node in each zone, and keep the node that the scheduler prefers."""
         tried, nothing = list[NodeClaim](), np.zeros(len(self._options.resources), dtype=np.int64)
         for members in self._by_zone(numbers).values():
             self._number += 1
@@ -380,7 +382,7 @@ class ClaimPacker:
         self._most = np.vstack((self._most, claim.used))
 
     def _take_turn(self, claim: NodeClaim) -> None:
-        """Put the claim among those with as many pods: Karpenter sorts its list, which is stable up to 12 claims."""
+        """Order the claim among those with equally many pods: Karpenter's sort is stable up to 12 claims."""
         self._placed += 1
         count = len(claim.pods)
         self._turns[claim.number] = count * TURN + (self._placed if count == 1 else -self._placed)

@@ -113,7 +113,7 @@ class NodeDrains:
                 self._take_off(pod, drain, grace_s)
 
     def _take_off(self, pod: Pod, drain: NodeDrain, grace_s: float) -> None:
-        """Delete a pod; one without a controller comes back as a new one, as if it were submitted again."""
+        """Delete a pod; a pod without a controller is created anew later, as if submitted again."""
         stored = self._cluster.get("Pod", pod.namespace, pod.name)
         if stored is None or stored.uid != pod.uid:
             return

@@ -282,7 +282,7 @@ def size_of(pod: Pod) -> tuple[int, int]:
 
 
 def next_of(rows: Ints, last: int) -> int:
-    """The first of the rows after `last`, else the first of all: where a search of Cluster Autoscaler goes on."""
+    """The first of the rows after `last`, else the first of all: the begin of the next search of Cluster Autoscaler."""
     later = rows[rows > last]
     return int(later[0] if len(later) else rows[0])
 

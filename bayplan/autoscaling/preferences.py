@@ -1,4 +1,4 @@
-"""Preferences: a pod as Karpenter plans for it, with its wishes as requirements, and relaxed step by step.
+"""Preferences: the pod for which Karpenter plans, with its preferences as requirements, and relaxed step by step.
 
 Facts from Karpenter v1.14 (pkg/controllers/provisioning/scheduling: preferences.go, topologygroup.go): preferred
 affinities and spread constraints with ScheduleAnyway are required at first (preference policy Respect), of preferred
@@ -31,13 +31,13 @@ from ..api.taints import PREFER_NO_SCHEDULE, Toleration
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 ANY_NUMBER = (1 << 31) - 1
-"""As minimum of domains: with fewer of them, the scheduler takes 0 as the smallest count."""
+"""Minimum of domains: with fewer domains, the scheduler uses 0 as the smallest count."""
 Wish = TypeVar("Wish", PreferredSchedulingTerm, WeightedPodAffinityTerm)
 TOLERATES_ALL_SOFT = Toleration(operator="Exists", effect=PREFER_NO_SCHEDULE)
 
 
 def planned_forms(spec: PodSpec, *, has_soft_taints: bool) -> tuple[PodSpec, ...]:
-    """The specs with which a pod is tried in turn; `spec` alone if it has no wish and no spread."""
+    """The specs with which a pod is tried in turn; `spec` alone if it has no preference and no spread."""
     return tuple(dict.fromkeys(_as_required(one) for one in _relaxations(spec, has_soft_taints)))
 
 
@@ -85,7 +85,7 @@ def _with(spec: PodSpec, **parts: NodeAffinity | PodAffinity | PodAntiAffinity) 
 
 
 def _lighter(wishes: tuple[Wish, ...]) -> Iterator[tuple[Wish, ...]]:
-    """The wishes without the heaviest one, then without the heaviest two, ..."""
+    """The preferences without the heaviest one, then without the heaviest two, ..."""
     ordered = _heaviest_first(wishes)
     for i in range(1, len(ordered) + 1):
         yield ordered[i:]
@@ -108,7 +108,7 @@ def _without_soft(
 
 
 def _as_required(spec: PodSpec) -> PodSpec:
-    """The spec with its wishes as requirements; the same object if nothing changes."""
+    """The spec with its preferences as requirements; the same object if nothing changes."""
     spreads = spec.topology_spread_constraints or ()
     changes: dict[str, object] = {}
     if spec.affinity is not None:

@@ -54,7 +54,7 @@ class Relocation:
         self._moment: tuple[int, int] = (-1, -1)
         """Key on which the rooms depend."""
         self._answers: dict[tuple[bool, tuple[str, ...]], LaunchPlan | None] = {}
-        """Cached plans for some nodes, by their names: with more nodes that may go the others are tried again."""
+        """Cached plans for some nodes, by their names: with more removable nodes the others are tried again."""
         self._closed: frozenset[str] = frozenset()
         self._closed_rows: list[int] = []
         self._booting_rows: list[int] = []
@@ -147,7 +147,7 @@ class Relocation:
                 continue
             is_clear &= (
                 len(self._options.forms(pod)) == 1
-            )  # else a new node may come before a wish is relaxed
+            )  # else a new node may be preferred to relaxing a preference
             room = known.total - sum(map(known.copies.item, without))
             groups.append((pod, count, room))
             if count > room:

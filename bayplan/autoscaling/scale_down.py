@@ -26,7 +26,7 @@ from .relocation import Relocation
 from .unneeded import UnneededNodes
 
 PAUSE_S = 60.0
-"""Between two searches for nodes with pods that are not needed, if the last one found none."""
+"""Seconds between two searches for unneeded nodes with pods, if the last one found none."""
 VALIDATION_DELAY_S = 15.0
 """From a decision of Karpenter to its validation, after which it acts."""
 NOTICE_S = 120.0
@@ -267,7 +267,7 @@ class ScaleDown:
         heapq.heappush(self._fates, (at_s, len(self._fates), node.name, why))
 
     def _wake_for_fate(self) -> None:
-        """Set a timer for the next end of a node, if something else happens then or later."""
+        """Set a timer for the next end of a node, if other events follow."""
         while self._fates and self._fates[0][2] not in self._nodes.live:
             heapq.heappop(self._fates)
         following = self._simulation.scheduler.timers.next()

@@ -53,7 +53,7 @@ class UnneededNodes:
         """Place of the last pod that was found to fit elsewhere; the next search begins after it."""
 
     def update(self, now_s: float, leaving: set[str]) -> None:
-        """Find the nodes that are unneeded now; those that were before keep their time."""
+        """Find the unneeded nodes; those that were unneeded before keep their time."""
         if not self._flags.scale_down_enabled:
             return
         found: dict[str, float] = {}

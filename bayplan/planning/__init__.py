@@ -2,8 +2,8 @@
 
 Contents: `node_types.py` and `pools.py` (available nodes and their prices), `pool_files.py` with the documents that
 describe them (`pool_documents.py`, `karpenter.py`, `instance_types.py`, `node_groups.py`); the search for the cheapest
-nodes (`fleet_search.py`, read it first; docs/plan.md describes it). No placement rule may stand here: the scheduler
-decides where a pod can run. `cli/` and `notebook/` call it.
+nodes (`fleet_search.py`, read it first; docs/plan.md describes it). Contains no placement rule: the scheduler decides
+where a pod can run. `cli/` and `notebook/` call it.
 """
 
 from .instance_types import InstanceTable, InstanceType, read_instance_table

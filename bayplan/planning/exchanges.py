@@ -72,7 +72,7 @@ class FleetExchanges:
         return None
 
     def _holds_each(self, counts: Counter[int]) -> bool:
-        """Whether the nodes can hold the pods of each class, were there no others; nodes that stay may hold any."""
+        """Whether the nodes can hold the pods of each class alone; kept nodes may hold any."""
         if self.kept_room is not None:
             return True
         holds = sum((self._most[i] * n for i, n in counts.items()), np.zeros_like(self._demand))

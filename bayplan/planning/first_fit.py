@@ -212,7 +212,7 @@ def with_larger(fleet: Fleet, probe: Probe) -> Fleet | None:
 
 
 def _largest(group: NodeGroupKey, probe: Probe) -> int:
-    """The dearest type of the pool that holds at least as much of everything."""
+    """The most expensive type of the pool with at least as much of each resource."""
     one = probe.options[group.option]
     found = [
         i

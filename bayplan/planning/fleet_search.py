@@ -2,8 +2,8 @@
 
 Order: the fluid problem, which gives a bound at once; first fit decreasing, to compare with; ever more nodes, if there
 is no plan by then (`growth.py`); whole nodes of the fluid problem, with the smallest reserve on every node with which
-the scheduler places all pods; variants of them; column generation, which raises the bound; then nodes are exchanged: of
-many fleets those are simulated that promise most by a guess (`screen.py`).
+the scheduler places all pods; variants of them; column generation, which raises the bound; then nodes are exchanged:
+the most promising of many fleets by a guess (`screen.py`) are simulated.
 
 A fleet on which pods stay pending is not a plan, and still has information: its price plus the value of these pods is
 an estimate of the price of a plan like it. Types and exchanges are judged by it.
@@ -206,7 +206,7 @@ class FleetSearch:
             reserve = (low + high) / 2
 
     def _is_enough(self, fleet: Fleet) -> bool:
-        """Whether a fleet is good, or too dear to be of use; one that promises to become good is repaired."""
+        """Whether a fleet is good, or too expensive; a promising fleet is repaired."""
         price = fleet.price(self.probe.options)
         if price >= self.state.price - CLOSE:
             return True
@@ -216,14 +216,15 @@ class FleetSearch:
         return estimate <= price
 
     def _vary(self, fluid: FluidPlan) -> None:
-        """Try other fleets at a price below the best, as long as they promise more: without one type after the other,
-        because a scheduler fills fewer kinds of nodes better, and with more of one resource."""
+        """Try other fleets at a price below the best, as long as they are promising: without one type after the other,
+        because a scheduler fills fewer kinds of nodes better, and with more of one resource.
+        """
         variant: FleetVariant | None = PLAIN
         while variant is not None and not self._has_passed(VARIANTS_SHARE):
             variant = next(self._better_variants(fluid, variant), None)
 
     def _better_variants(self, fluid: FluidPlan, variant: FleetVariant) -> Iterator[FleetVariant]:
-        """Variants next to one whose fleet has a lower estimate than all before it."""
+        """Neighbours of a variant whose fleet has a lower estimate than all earlier ones."""
         for one in self._next_variants(fluid, variant):
             if self._has_passed(VARIANTS_SHARE):
                 return

@@ -175,10 +175,9 @@ class FluidPlan:
         return answer
 
     def whole(self, reserve: float, variant: FleetVariant = PLAIN) -> Counter[int] | None:
-        """Whole nodes per option, each with room for `reserve` further pods of usual size; None if not solved, or
-        pods have no
-        node
-        because of the options that are left out."""
+        """Whole nodes per option, each with room for `reserve` further pods of usual size; None if not solved, or pods
+        have no node because of the options that are left out.
+        """
         program = self._variant_program(reserve, variant)
         count = len(self._problem.options)
         found = solve_program(program, WHOLE_S, whole=count, relative_gap=WHOLE_GAP)

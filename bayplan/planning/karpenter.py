@@ -84,7 +84,7 @@ class RequirementFile(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TemplateMetadataFile(msgspec.Struct, frozen=True, rename="camel"):
-    """The labels of new nodes; of annotations, one has an effect, which is not modelled."""
+    """The labels of new nodes; the only annotation with an effect is not modelled."""
 
     labels: dict[str, str] = {}
     annotations: Any = None

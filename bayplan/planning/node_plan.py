@@ -62,7 +62,7 @@ class NodePlan(ShownAnswer):
     placements: dict[str, str] = field(default_factory=dict)
     """The node of each planned pod in the simulation that verified the plan."""
     first_fit_price: float | None = None
-    """Price of the packing of first fit decreasing, whatever the scheduler makes of it; None if pools are too small."""
+    """Price of the packing of first fit decreasing, before scheduling; None if pools are too small."""
     pending: Counter[str] = field(default_factory=Counter)
     """Pods by workload for which pools have no more nodes, with their messages."""
     messages: dict[str, str] = field(default_factory=dict)

@@ -129,8 +129,8 @@ def probe_workload(
     *,
     needs_pods: bool = True,
 ) -> Probe:
-    """Ask which class of pods can run where; raises InputError when there are no usable types or, with `needs_pods`,
-    no pods.
+    """Find out which options can run each class of pods; raises InputError when there are no usable types or, with
+    `needs_pods`, no pods.
 
     Types that others replace are left out, unless they are `needed`.
     """
@@ -390,7 +390,7 @@ def _attaches_as_much(one: NodeType, other: NodeType) -> bool:
 
 
 def _counts_alike(one: NodeOption, other: NodeOption) -> bool:
-    """Whether a node of one option counts no more in its pool than one of the other does."""
+    """Whether a node of one option uses at most as much of the limits of its pool as one of the other."""
     if one.pool is not other.pool:
         return _is_unlimited(one.pool) and _is_unlimited(other.pool)
     return all(

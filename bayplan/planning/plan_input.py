@@ -89,7 +89,7 @@ def prepare_input(objects: Iterable[InputObject], kept_names: Sequence[str] = ()
 
 
 def _take_pod(pod: Pod, kept: set[str], found: PlanInput) -> bool:
-    """Add a pod, waiting unless its node is kept; True for one that belongs to a node that is not."""
+    """Add a pod, waiting unless its node is kept; True if it is bound to a node that is not kept."""
     if pod.is_finished or pod.is_terminating:
         return False
     if not pod.node_name or pod.node_name in kept:

@@ -45,7 +45,7 @@ class TiedPods:
         self._pods: dict[str, Pod] = {}
 
     def note(self, pods: Sequence[Pod]) -> None:
-        """Take in the pods that wait on one fleet with one seed; the fewer, the more each counts."""
+        """Record the pods that wait on one fleet with one seed; the fewer they are, the more each counts."""
         for pod in pods:
             self._weights[pod.key] += 1 / len(pods)
             self._pods[pod.key] = pod

@@ -114,7 +114,7 @@ class WorkerPool:
         self._follow()
 
     def take(self, fleet: Fleet) -> Any:
-        """The answer about a fleet, if a worker has it or is at work on it; else None."""
+        """The result for a fleet, if a worker has computed it or computes it; else None."""
         self._follow()
         key = fleet.key()
         for worker in self._workers:

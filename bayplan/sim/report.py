@@ -36,7 +36,7 @@ class SimulationReport(RunRecord, ShownAnswer):
     sizes: Mapping[WorkloadKey, int] = field(default_factory=dict)
     """Number of pods of each workload at the end; empty when no pod is pending."""
     filters: tuple[str, ...] = ()
-    """The rules by which nodes were filtered: a run with others promises other things."""
+    """The rules by which nodes were filtered: promised amounts of runs with other rules are not comparable."""
     scaling: ScalingReport | None = None
     """Actions of an autoscaler, if there was one."""
     release: str = DEFAULT_RELEASE.patch

@@ -39,7 +39,7 @@ class SweepResults(ShownAnswer):
     path: Path | None = None
     """The table of results."""
     measures: Sequence[str] = ()
-    """Those that a summary shows."""
+    """The measures that a summary shows."""
 
     @property
     def failed(self) -> list[SweepEntry]:

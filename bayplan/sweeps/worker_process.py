@@ -20,7 +20,7 @@ from .worker import Worker
 
 
 def main() -> None:
-    """Do the runs that come as lines. Output of plugins goes to standard error."""
+    """Do the runs that are received as lines. Output of plugins goes to standard error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives out runs
     target = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

@@ -2,7 +2,7 @@
 
 `web` has Deployments of four kinds that differ in their ratio of memory to cpu, in part spread over zones or with a
 node for each pod, and two daemons, on three families of four sizes. `openb` draws pods of a GPU cluster's trace, on its
-node types. Prices are illustrative: in proportion to the amounts, as clouds mostly have them.
+node types. Prices are illustrative: in proportion to the amounts.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Measure(PlainPart, msgspec.Struct, frozen=True):
 
     name: str
     title: str
-    """As tables show it."""
+    """The form in tables."""
     unit: MeasureUnit
     direction: int
     """Whether more (1) or less (-1) is better; 0 if that depends on the aim."""
@@ -40,7 +40,9 @@ class Measure(PlainPart, msgspec.Struct, frozen=True):
     is_repeatable: bool = True
     """Whether a second run with the same input and seed gives the same value."""
     is_comparable: bool = False
-    """Whether it means the same under schedulers with different filters: it does not count promises."""
+    """Whether it is comparable between schedulers with different filters: it does not count amounts promised beyond
+    capacity.
+    """
 
     @property
     def better(self) -> str | None:

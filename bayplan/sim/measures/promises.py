@@ -1,7 +1,7 @@
 """Promises: shares of GPUs that pods on nodes were given, though no GPU of the node has them.
 
-A scheduler without a filter per GPU adds up the shares of a node: two halves on two GPUs count as a whole. Pods that
-get such a node were promised more than it has.
+A scheduler without a filter per GPU adds up the shares of a node: two halves on two GPUs count as a whole. Pods on
+such a node were promised more than it has.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ MAX_STATES = 500
 def overpromised_amounts(
     nodes: Sequence[NodeUse], pods: Iterable[Pod], parts: FreeParts
 ) -> dict[str, list[int]]:
-    """By resource with shares: the amount on each remaining node that pods were promised and no part of it has.
-
-    Where a plugin accounts for the parts, that is what it gave to no pod. Otherwise a node keeps its promises if its
-    pods can be assigned to its GPUs in some way.
+    """By resource with shares: the amount on each remaining node that pods were promised beyond what its parts have.
+    If a plugin accounts for the parts, these are the amounts that it allocated to no pod. Otherwise a node keeps its
+    promises if its pods can be assigned to its GPUs in some way.
     """
     left = [use for use in nodes if use.removed_s is None]
     if not any(use.node.allocatable.get(GPU_MILLI) for use in left):
