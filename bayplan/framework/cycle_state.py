@@ -34,7 +34,7 @@ class CycleState(Struct, eq=False):
     called.
     """
     unreached: frozenset[str] = frozenset()
-    """The plugins whose PreFilter had no turn, because one before them refused the pod for good."""
+    """The plugins whose PreFilter was not called, because an earlier one refused the pod unresolvably."""
     row_counts: Ints | None = None
     """For PreScore: the number of feasible nodes that each of its rows stands for; None if each stands for one."""
     cancellation: Cancellation = NEVER_CANCELLED

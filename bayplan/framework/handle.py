@@ -81,7 +81,7 @@ class Client(Protocol):
     def patch_status(
         self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
     ) -> None:
-        """Set a condition of the pod and its nominated node, each unless None; nothing new is not written."""
+        """Set a condition of the pod and its nominated node, each unless None; writes nothing if nothing changes."""
         return None
 
     def record_event(self, event: PodEvent) -> None:
@@ -134,7 +134,7 @@ class Nominator(Protocol):
         return 0
 
     def changed_since(self, version: int) -> Iterable[str] | None:
-        """Nodes whose nominated pods changed after `version`; None when that is no longer known."""
+        """Nodes whose nominated pods changed after `version`; None if that is no longer recorded."""
         return ()
 
     def node_of(self, pod: Pod) -> str:
@@ -323,7 +323,7 @@ class Handle:
     """Drop the cached answers of the profile's plugins, because a parameter of one of them has changed; in Reserve or
     later, so that no pod is judged by both."""
     pause: Pause = field(default_factory=Pause)
-    """For work within an attempt that takes its time: the next pod is tried after it."""
+    """For slow work within an attempt: the next pod is tried after it."""
     sleep: Callable[[float], Awaitable[None]] = sleep
     """Wait for a number of seconds of the loop's time, real or virtual; only within `async def` PreBind and Bind."""
     filters: FilterRunner | None = None

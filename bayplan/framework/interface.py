@@ -123,12 +123,10 @@ class Plugin:
 
         Nodes with equal values get equal answers from Filter and Score, and `normalize` depends on the set of scores,
         not on how often each occurs. An empty list if the plugin has no effect on such pods, neither in Filter nor in
-        Score.
-        None
-        if it reads more than columns. `DomainRules` are the columns, and all that Filter and Score do with them.
-        Called again when a node, a namespace, the affinity terms of pods on nodes or `cluster_key` change, but after a
-        change of nodes only if `DomainRules.nodes_key` of some plugin is not the same; the values of a row change
-        only with the row.
+        Score. None if it reads more than columns. `DomainRules` are the columns, and all that Filter and Score do with
+        them. Called again when a node, a namespace, the affinity terms of pods on nodes or `cluster_key` change, but
+        after a change of nodes only if `DomainRules.nodes_key` of some plugin is not the same; the values of a row
+        change only with the row.
         """
         return None
 

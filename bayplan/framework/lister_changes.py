@@ -26,7 +26,7 @@ class ChangeFeed(Protocol):
     """A lister with a log of its changes. It should: without, everything is read again after every change."""
 
     def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
-        """Objects that came, changed or went after `version`; None when that is no longer known."""
+        """Objects that were added, changed or deleted after `version`; None if that is no longer recorded."""
 
 
 class ObjectLog(ChangeLog[ObjectKey]):
@@ -56,7 +56,7 @@ class Follower:
 
     def __init__(self, lister: Lister) -> None:
         self._lister = lister
-        # Asking a Protocol takes longer than reading a short log.
+        # `isinstance` with a Protocol takes longer than reading a short log.
         self._feed: ChangeFeed | None = lister if isinstance(lister, ChangeFeed) else None
         self._version = -1
 

@@ -27,7 +27,7 @@ class SelectorVersion:
         self._seen, self._version = -1, 0
 
     def of(self, lister: Lister) -> int:
-        """Changes when a Service or a controller comes or goes, or its selector changes."""
+        """Changes when a Service or a controller is added or deleted, or its selector changes."""
         if lister is not self._lister:
             self._lister, self._follower = lister, Follower(lister)
             self._seen = -1

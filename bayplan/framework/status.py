@@ -100,7 +100,7 @@ def unresolvable(*reasons: str) -> Status:
 
 
 def pending(*reasons: str) -> Status:
-    """The pod cannot go on yet, but the attempt was not wasted: it is retried without backoff."""
+    """The pod has to wait, but the attempt was not wasted: it is retried without backoff."""
     return Status(Code.Pending, reasons)
 
 

@@ -73,7 +73,7 @@ class Verdict:
         if not np.count_nonzero(mask):
             return
         known = self.reasons.get(reason)
-        # A copy: a kept verdict is edited in place, and `mask` may be a column of the table.
+        # A copy: a cached verdict is edited in place, and `mask` may be a column of the table.
         self.reasons[reason] = mask.copy() if known is None else known | mask
         if unresolvable is True:
             np.putmask(self.codes, mask, UNRESOLVABLE)

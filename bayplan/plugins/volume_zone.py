@@ -142,7 +142,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
 def _reaches(table: NodeTable, topology: Topology, rows: Rows) -> Bools:
     """bool per row of `rows`: the node's value of the label is one of the volume's.
 
-    A node without the old label is asked for the new one; the other way round it is not.
+    On a node without the old label the new one is read, but not the other way round.
     """
     key, values = topology
     wanted = Requirement(key=key, operator="In", values=tuple(sorted(values)))

@@ -40,7 +40,7 @@ class TaskArgs(msgspec.Struct, rename="camel", forbid_unknown_fields=True, froze
 
 
 class FgdArgs(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
-    """The arguments of FGD: the typical tasks, or which part of the pods on nodes they are to make up."""
+    """The arguments of FGD: the typical tasks, or the part of the pods on nodes that they stand for."""
 
     tasks: tuple[TaskArgs, ...] = ()
     popularity: float = POPULARITY

@@ -23,7 +23,7 @@ MOST_KINDS = 62
 SHARES = 1
 
 Choose = Callable[[Sequence[int]], tuple[int, ...]]
-"""From the free amounts of a node's GPUs to the GPUs for a pod; none when it does not fit."""
+"""A function from the free amounts of a node's GPUs to the GPUs for a pod; empty if it does not fit."""
 
 
 class GpuLedger:

@@ -96,7 +96,7 @@ class Devices:
         return self.lister.list(DeviceTaintRule.kind) if self.features.taint_rules else ()
 
     def _read_taint_rule(self, name: str) -> None:
-        """Take in a rule that came, changed or went, and the slices it is or was about."""
+        """Apply an added, changed or deleted rule to the slices that it selects or selected."""
         if not self.features.taint_rules:
             return
         before = self._taint_rules.pop(name, None)

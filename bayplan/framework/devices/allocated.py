@@ -25,7 +25,7 @@ class Allocated:
         self._are_shared = are_shared
         self._claims: dict[str, AllocationResult] = {}
         self.in_use: Counter[DeviceId] = Counter()
-        """Devices that belong to one claim alone; the count is 1 unless another component allocated one twice."""
+        """Devices of a single claim; the count is 1 unless another component allocated a device twice."""
         self._shares: Counter[DeviceId] = Counter()
         self.consumed: dict[DeviceId, dict[str, int]] = {}
         """Nano-units by capacity, of devices that several claims use."""

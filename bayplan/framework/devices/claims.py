@@ -104,7 +104,7 @@ class TrackedClaims:
         key = self._for_resources.get(pod_uid)
         return self.get(*key) if key is not None else None
 
-    # Decided and not written yet
+    # Assumed allocations, not written yet
 
     def pending(self, uid: str) -> AllocationResult | None:
         """The assumed allocation of the claim."""
@@ -125,7 +125,7 @@ class TrackedClaims:
         return allocation
 
     def end(self, uid: str) -> bool:
-        """The allocation comes to nothing for one of its pods; whether it is pending no more."""
+        """Drop the assumption for one pod of the allocation; returns whether no pod has it any more."""
         pending = self._pending.get(uid)
         if pending is None:
             return False

@@ -57,7 +57,7 @@ class DeviceClasses:
         selectors: tuple[DeviceSelector, ...] = (),
         tolerations: tuple[Toleration, ...] = (),
     ) -> Selection:
-        """The devices that the class and a request pick; requests that ask for the same share what was found out."""
+        """The devices that the class and a request select; equal requests share the results."""
         key = (device_class.name, selectors, tolerations)
         selection = self._selections.get(key, self.version)
         if selection is None:

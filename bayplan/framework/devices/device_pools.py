@@ -81,7 +81,7 @@ class Offer:
 
 
 class PoolView:
-    """The part of a pool that a node sees. From one that is incomplete or invalid nothing can be had."""
+    """The part of a pool that a node sees. An incomplete or invalid pool offers nothing."""
 
     __slots__ = (
         "counters",

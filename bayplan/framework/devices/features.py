@@ -50,7 +50,8 @@ class DeviceFeatures(msgspec.Struct, frozen=True):
 
     @property
     def is_incubating(self) -> bool:
-        """Whether the search is not the most stable one of kube-scheduler, which takes that if it has all that is on.
+        """Whether the search is not the most stable one of kube-scheduler, which uses that if it supports all enabled
+        features.
 
         The most stable one does not have distinctAttribute, and ignores requests for capacity instead of refusing them.
         """

@@ -1,4 +1,4 @@
-"""Selection: which devices a request picks, judged once for each make of device.
+"""Selection: the devices that a request selects, evaluated once per distinct device.
 
 Mirrors isSelectable and taintPreventsAllocation of
 staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go.

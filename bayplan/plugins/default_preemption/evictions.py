@@ -26,7 +26,7 @@ class VictimEvictions:
     def __init__(self, plugin: Plugin) -> None:
         self._plugin = plugin
         self.last: dict[str, Pod] = {}
-        """By uid of the pod or group that makes room, the last of its victims while it is being deleted."""
+        """By uid of the preempting pod or group: its last victim, while that is being deleted."""
 
     def evict(
         self, pod: Pod, chosen: Victims, account: Preemption, is_on_trial: bool = False

@@ -119,7 +119,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         return plugin
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Hold the pod back while its victims are being deleted; the last one leaving is enough."""
+        """Hold the pod while its victims are being deleted, until the last one terminates."""
         if not self._evictions.last:
             return SUCCESS
         uid, message = pod.uid, IN_PROGRESS
@@ -398,7 +398,7 @@ def _told(status: Status) -> Status:
 
 
 def _ask(extenders: PreemptionExtenders, pod: Pod, account: Preemption) -> Victims | Status:
-    """The best of the candidates that the extenders leave, which may be other victims on other nodes."""
+    """The best of the candidates returned by the extenders, which may have other victims and nodes."""
     try:
         left = extenders.choose_victims(pod, account.candidates)
     except ExtenderError as error:
@@ -418,5 +418,5 @@ def is_preempted(pod: Pod) -> bool:
 
 @called_for(EACH_SPEC)
 def after_pod_deleted(pod: Pod, old: Any, new: Any) -> Hint:
-    """Never a reason of its own: the plugins that refused the pod decide whether room was made."""
+    """The plugin has no events of its own: those of the plugins that refused the pod apply."""
     return Hint.SKIP

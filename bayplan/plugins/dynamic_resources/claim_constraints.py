@@ -103,7 +103,7 @@ class DistinctFromAll(ConstraintTracker):
 
 
 class CommonValue(ConstraintTracker):
-    """All devices have the attribute, with a value in common; noted are those that all up to each one have."""
+    """All devices have the attribute with a common value; records the values that the devices so far have in common."""
 
     reads_lists = True
 

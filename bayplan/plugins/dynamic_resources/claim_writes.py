@@ -94,7 +94,7 @@ class ClaimBinder:
             yield from self._write_node_claims(pod, statuses)
 
     def _write_node_claims(self, pod: Pod, claims: NodeClaimStatuses | None) -> Steps[None]:
-        """Say in the pod's status which resources of the node its devices use up; None to remove them."""
+        """Write the node resources that its devices use up into the pod's status; None to remove them."""
         stored: Pod | None = self._handle.lister.get("Pod", pod.namespace, pod.name)
         if stored is None:
             return

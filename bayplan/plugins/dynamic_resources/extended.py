@@ -27,7 +27,7 @@ from ...api.text.quantity import NANO, parse_quantity
 from ...framework.devices import DeviceClasses
 
 SPECIAL_NAME = "<extended-resources>"
-"""The name of the claim as long as it is not written; no claim of a cluster can have it."""
+"""The name of the claim until it is written; not a valid name in a cluster."""
 
 
 class ExtendedRequests(NamedTuple):

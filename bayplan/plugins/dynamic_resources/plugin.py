@@ -209,7 +209,7 @@ class DynamicResources(
             return SKIP
         devices = self._follow()
         devices.inventory.follow_nodes()
-        state.write(STATE, NO_CLAIMS)  # until all is well
+        state.write(STATE, NO_CLAIMS)  # replaced on success
         state.node_claims = {} if self._node_resources is not None else None
         try:
             named = list(self._named_claims(pod))
@@ -339,7 +339,7 @@ class DynamicResources(
         """bool per row: the devices of the claim can be used from there, and are or will be ready."""
         claim, pending = known.claims[position], known.pending.get(position)
         allocation = pending or claim.allocation
-        assert allocation is not None, "only claims that have devices are asked about"
+        assert allocation is not None, "called for claims with devices only"
         everywhere: Bools = np.ones(table.count(rows), dtype=np.bool_)
         has_conditions = pending is None and self._keep().features.binding_conditions
         if has_conditions and is_unready(claim, self.handle.clock, self._timeout_s):
@@ -372,7 +372,7 @@ class DynamicResources(
     def post_filter_group(
         self, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial, try_group: TryGroup
     ) -> tuple[Sequence[Pod], Status]:
-        """Give up claims of the members that were tried, as for pods of their own."""
+        """Release claims of the members that were tried, as for single pods."""
         has_placements = self.handle.feature_gates.enabled("TopologyAwareWorkloadScheduling")
         if not self._is_enabled or (has_placements and group.spec.scheduling_constraints):
             return (), unschedulable()

@@ -272,7 +272,9 @@ class DeviceSearch:
     def _take(
         self, number: int, plan: RequestPlan, offer: Offer, view: PoolView, must: bool
     ) -> _Undo | None:
-        """Take a device; None when that is not possible, AllocationError when it `must` be and a constraint forbids."""
+        """Take a device; None if that is not possible, AllocationError if it is required (`must`) and a constraint
+        refuses it.
+        """
         taking = self._taking.get(offer.id, ())
         if plan.is_admin:
             if not offer.is_shared and number in taking:
@@ -360,7 +362,7 @@ class DeviceSearch:
         return uses
 
     def _has_room(self, offer: Offer, uses: dict[str, Use]) -> bool:
-        """Whether a device has enough left; claims may have shares of one that is not shared any more."""
+        """Whether a device has enough left; claims may still have shares of a device that is no longer shared."""
         before = self._allocated.consumed.get(offer.id, {})
         now = self._using.get(offer.id, {})
         return not (before or now) or all(

@@ -1,4 +1,4 @@
-"""InterPodAffinity: near the pods a pod needs or likes, away from those it must or would avoid.
+"""InterPodAffinity: required and preferred affinity and anti-affinity between pods.
 
 Mirrors pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,scoring}.go.
 """

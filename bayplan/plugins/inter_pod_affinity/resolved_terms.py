@@ -91,8 +91,8 @@ def _names(
     if selector is None:
         return named or frozenset({owner_namespace})
     # v1.34 to v1.36 resolve the selector to names but go on matching it too, against no labels at all.
-    # So every namespace is meant not only by the empty selector, but also by one that asks only for
-    # labels to be absent or different.
+    # So not only the empty selector selects every namespace, but also a selector that only requires labels to be
+    # absent or different.
     if selector.matches({}) if keeps_selector else selector.is_empty:
         return None
     return named | {name for name, labels in namespaces.items() if selector.matches(labels)}

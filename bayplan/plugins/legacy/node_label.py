@@ -62,7 +62,7 @@ class NodeLabel(FilterPlugin, ScorePlugin):
 
 
 def _check_distinct(present: tuple[str, ...], absent: tuple[str, ...]) -> None:
-    """Raise InputError when a label is to be there and not to be there."""
+    """Raise InputError if a label is both required and forbidden."""
     both = sorted(set(present) & set(absent))
     if both:
         raise InputError(f'label "{both[0]}": expected present or absent; got both')

@@ -208,7 +208,7 @@ class _Attachments:
         self._known: dict[str, VolumeAttachment] = {}
 
     def of_row(self, row: int) -> set[str]:
-        """The attachments to the node that the row has now, and those counted on the row so far."""
+        """The attachments to the present node of the row, and those counted on the row."""
         return self._by_row.get(row, set()) | self._by_node.get(self._table.names[row], set())
 
     def of_volume(self, name: str) -> set[str]:

@@ -27,7 +27,7 @@ from ...table.volumes import ClaimUse, VolumeRef
 
 NO_CLAIM_NAME = "PersistentVolumeClaim had no name"
 UNBOUND = "?"
-"""Stands before the name of a claim that has no volume yet; no driver calls a volume so."""
+"""Prefix of the name of a claim without a volume; no driver uses it for handles."""
 
 
 class Attached(NamedTuple):
@@ -117,9 +117,8 @@ class Identifier(ABC):
 
 class CSIIdentifier(Identifier):
     """Volumes of CSI drivers, and in-tree volumes that were migrated to a driver. Upstream treats every node with a
-    CSINode as migrated, whatever the CSINode contains. With
-    `portworx_apart` in-tree volumes of Portworx are those of the in-tree kind, which are migrated only where the
-    CSINode lists the plugin.
+    CSINode as migrated, whatever the CSINode contains. With `portworx_apart` in-tree volumes of Portworx are those of
+    the in-tree kind, which are migrated only where the CSINode lists the plugin.
     """
 
     def __init__(self, lister: Lister, portworx_apart: bool = False) -> None:

@@ -36,7 +36,7 @@ REASON = "node(s) exceed max volume count"
 
 
 class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
-    """Counts distinct volumes: one that a pod on the node uses already takes up no further place."""
+    """Counts distinct volumes: a volume that a pod on the node uses already does not count again."""
 
     name = "NodeVolumeLimits"
 

@@ -337,7 +337,7 @@ def _count_per_row(
 def _round(values: Floats) -> Ints:
     """Round half away from zero, as Go does.
 
-    `values` are 0 or more than a half: of those below, one would be rounded up wrongly.
+    `values` are 0 or more than a half: the largest value below a half would be rounded up.
     """
     return (values + 0.5).astype(np.int64)
 

@@ -295,7 +295,7 @@ def _rooms_by_class(found: FoundVolumes, rows: Bools) -> Iterator[Share]:
         name = provision.claim.spec.storage_class_name or ""
         if name in shares:
             counted, before, capacity = shares[name]
-            # Not added up: the claims share the room, and the last one's amount counts.
+            # The amounts are not summed: the claims share the room, and the amount of the last claim counts.
             shares[name] = counted | here, before + asked, np.where(here, offered, capacity)
         else:
             shares[name] = here, asked, np.where(here, offered, 0)

@@ -85,7 +85,7 @@ class VolumeColumns:
     # Following
 
     def follow(self, changes: Iterable[ObjectKey] | None) -> None:
-        """Look again at the volumes among `changes` (None for all), and at those assumed since."""
+        """Follow the volumes among `changes` (None for all), and those assumed since."""
         if changes is None:
             self._volumes.expire_all()
             self._volumes.touched.clear()
@@ -136,7 +136,7 @@ class VolumeColumns:
         return number
 
     def _keep(self, volume: PersistentVolume, number: int, kept: bool) -> None:
-        """Note, or forget, for which claim the volume is kept."""
+        """Add the volume to those reserved for its claim, or remove it."""
         reference = volume.spec.claim_ref
         if reference is None:
             return
@@ -268,7 +268,7 @@ class VolumeColumns:
         return suitable
 
     def _by_size(self, suitable: Bools) -> Ints:
-        """The numbers of the suitable volumes, the smallest first, of equal ones that which came first."""
+        """The numbers of the suitable volumes, the smallest first, equal ones by age."""
         if self._order is None and np.count_nonzero(suitable) <= FEW:
             numbers = np.flatnonzero(suitable)
             order = np.lexsort((self._arrival.view[numbers], self._capacity.view[numbers]))

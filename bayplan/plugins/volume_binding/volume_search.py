@@ -61,9 +61,9 @@ class FoundVolumes:
         self.mismatch: Bools = np.zeros(size, dtype=np.bool_)
         """A bound volume cannot be reached."""
         self.no_match: Bools = np.zeros(size, dtype=np.bool_)
-        """A claim finds no volume, and none can be made."""
+        """No volume matches the claim, and none can be provisioned."""
         self.no_space: Bools = np.zeros(size, dtype=np.bool_)
-        """A volume could be made, but there is no room for it."""
+        """A volume could be provisioned, but there is no room for it."""
         self.missing: Bools = np.zeros(size, dtype=np.bool_)
         """A claim is bound to a volume that does not exist."""
         self.bindings: list[StaticBinding] = []
@@ -240,7 +240,7 @@ def _allowed(storage_class: StorageClass) -> Alternatives | None:
 
 """Stands for no capacity object."""
 UNKNOWN = -1
-"""Stands for a limit that is not known, or that holds for no node."""
+"""Marks a limit that is unknown, or applies to no node."""
 KIND = "CSIStorageCapacity"
 Key = tuple[str, str]
 """Namespace and name."""
@@ -258,7 +258,7 @@ class _ClassRoom:
         self._selectors = Column(self._size)
 
     def set(self, key: Key, obj: CSIStorageCapacity | None, reach: Reach) -> None:
-        """Take over an object as it is now; None when it is gone."""
+        """Store the present state of an object; None if it was deleted."""
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = self._free.pop() if self._free else self._grow()
@@ -271,7 +271,7 @@ class _ClassRoom:
             self._selectors.data[number] = reach.number(alternatives_of(obj.node_topology))
 
     def first(self, size_bytes: int, reach: Reach, table: NodeTable, rows: Rows) -> Ints:
-        """int64 per row of `rows`: the first object that announces enough room there, or NONE."""
+        """int64 per row of `rows`: the first object that publishes enough room there, or NONE."""
         enough = np.flatnonzero(self._limits.view >= max(size_bytes, 0))
         first = reach.first(self._selectors.view[enough], table, rows)[0]
         found: Ints = np.append(enough, NONE)[first]
