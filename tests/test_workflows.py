@@ -1,4 +1,4 @@
-"""The workflows of GitHub: pinned actions, few rights, every Python that is promised."""
+"""The workflows of GitHub: pinned actions, few rights, every supported Python."""
 
 import re
 import tomllib

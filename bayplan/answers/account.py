@@ -116,7 +116,7 @@ class ScoredNode(Data, kw_only=True):
 
 
 class Ahead(Data, kw_only=True):
-    """Points by which a plugin puts one node ahead of another; negative: behind."""
+    """Points of one node minus those of another by one plugin."""
 
     plugin: str
     points: int

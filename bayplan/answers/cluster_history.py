@@ -176,7 +176,7 @@ class ClusterHistory:
         return [one for one in near if is_wanted(one)]
 
     def _between(self, first_s: float, last_s: float) -> list[Change]:
-        """The changes of a time, in order; those after it are few, as decisions are judged soon."""
+        """The changes at a time, in order; searched from the end, because decisions are judged soon."""
         late = takewhile(lambda one: one.at_s >= first_s, reversed(self._changes))
         return [one for one in late if one.at_s <= last_s][::-1]
 

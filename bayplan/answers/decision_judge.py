@@ -110,9 +110,9 @@ class DecisionJudge:
         return True
 
     def is_sampled(self, decision: JudgedDecision) -> bool:
-        """Judge a decision that disagrees with the state that the view shows as sampled, if it may be that.
+        """Judge a decision that disagrees with the shown state as sampled, if its scheduler may sample nodes.
 
-        Nearby states are not compared, and points not split by plugin: for times when there is no time for these.
+        Nearby states are not compared, and points not split by plugin: if there is no time for these.
         """
         found = decision.assessment
         if found is None or not decision.node_name or not self._may_be_sampled(decision.pod, found):

@@ -75,7 +75,9 @@ class DecisionFollower:
         self.skipped = 0
         """The number of decisions that were not judged."""
         self.is_hurried = False
-        """Whether a node with a lower total counts as sampled without a check of other states, if it may be."""
+        """Whether a node with a lower total counts as sampled without a check of other states, if the scheduler may
+        sample nodes.
+        """
         self._view = view
         self._history = ClusterHistory(view)
         self._judge = self.make_judge(
@@ -171,7 +173,7 @@ class DecisionFollower:
         return bool(self._due(at_s)[0])
 
     def _due(self, at_s: float) -> tuple[deque[_Doubt], float]:
-        """The doubts of which the first can be judged at this time, and the seconds that are known after it."""
+        """The doubts whose first decision can be judged now, and the seconds of history after it."""
         for doubts, ahead_s in ((self._late, WRITE_S), (self._doubts, LAG_S)):
             if doubts and doubts[0].decision.at_s + ahead_s < at_s:
                 return doubts, ahead_s
@@ -304,7 +306,7 @@ class DecisionFollower:
             self._doubts.append(_Doubt(decision, moment))
 
     def _note_start(self, first: _PendingPod) -> None:
-        """A scheduler has started: it takes the pods that wait in another order than that of their arrival."""
+        """A scheduler has started: it tries the waiting pods in another order than that of their arrival."""
         name = first.pod.scheduler_name
         for one in (first, *self._pending.values()):
             if one.pod.scheduler_name == name:
@@ -326,7 +328,8 @@ class DecisionFollower:
 
 
 class SchedulerAbsences:
-    """Finds schedulers that decide nothing for a time although new pods wait: they start, or another replica leads."""
+    """Finds schedulers that decide nothing for a while although new pods wait: they start, or another replica leads.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[str, set[str]] = {}

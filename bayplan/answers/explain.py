@@ -402,7 +402,7 @@ def _missing_taints(
 
 
 def _closed(view: TrialCluster, pod: Pod, constraint: TopologySpreadConstraint) -> dict[str, int]:
-    """The domains of which every node refuses the pod by its taints, and that have the fewest pods."""
+    """The domains with the fewest pods whose nodes all refuse the pod by their taints."""
     key = constraint.topology_key
     nodes: list[Node] = [node for node in view.cluster.list("Node") if key in node.labels]
     open_ones = {node.labels[key] for node in nodes if not _is_closed(node, pod)}

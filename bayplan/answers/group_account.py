@@ -58,7 +58,7 @@ class ReasonCount(Data, kw_only=True):
 
 
 class GroupMember(Data, kw_only=True):
-    """One member, on the placement that holds most of them."""
+    """One member, on the placement with the most placed members."""
 
     pod: PodRef
     state: MemberState

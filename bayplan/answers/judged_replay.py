@@ -167,7 +167,7 @@ def reason_of(one: JudgedDecision) -> str:
 
 
 def plugins_of(one: JudgedDecision) -> tuple[str, ...]:
-    """The plugins because of which the decision differs, the most important first."""
+    """The plugins that cause the difference of the decision, the most important first."""
     found = one.assessment
     if one.verdict is ReplayVerdict.OTHER_VICTIMS:
         return (DEFAULT_PREEMPTION,)

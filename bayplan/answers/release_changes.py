@@ -220,7 +220,7 @@ def _changed(
 
 
 def _deciding_plugin(before: Attempt, after: Attempt) -> str:
-    """The plugin whose points speak for the new node against the old one more than they did."""
+    """The plugin whose points changed most in favour of the new node."""
     old, new = before.node_name, after.node_name
     if not (old and new and before.explanation and after.explanation):
         return ""

@@ -67,7 +67,7 @@ class Rightsizing(PlainPart, SettledAnswer):
     waiting: int
     """Pods that wait with the requests of today."""
     placed: list[str] = field(default_factory=list)
-    """Those of them that get a node with the proposed requests."""
+    """The pods that get a node with the proposed requests."""
     displaced: list[str] = field(default_factory=list)
     """Nodes whose pods would request more than they have."""
     totals: TotalsChange = field(default_factory=TotalsChange)

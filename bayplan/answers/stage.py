@@ -120,7 +120,7 @@ class Stage:
             preempted=len(self.cluster.evictions),
             **self._beside(),
         )
-        # Ties that a change leads to do not depend on how many there were before it.
+        # The draws of ties after a change do not depend on the number of draws before it.
         self.simulation.scheduler.ties.restart()
 
     def _beside(self) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def workload_key_of(obj: Any) -> WorkloadKey:
 
 
 def _key_by_name(pod: tuple[str, str], known: set[WorkloadKey]) -> WorkloadKey | None:
-    """The workload whose pods are named like this; the one with the longest name of several."""
+    """The workload whose pods have such names; of several, the workload with the longest name."""
     namespace, name = pod
     found = [
         key

@@ -120,7 +120,7 @@ _READABLE: ContextVar[Readable] = ContextVar("custom_kinds", default=_NONE)
 
 @contextmanager
 def reading_custom(resources: Iterable[CustomResource]) -> Iterator[None]:
-    """Within it, objects of these resources are decoded; others are unknown objects."""
+    """Inside the block, objects of these resources are decoded; others are unknown objects."""
     kinds = {(one.api_version, one.kind): custom_kind(one) for one in resources}
     token = _READABLE.set(kinds)
     try:

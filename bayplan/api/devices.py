@@ -21,7 +21,7 @@ _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 class DeviceAttribute(Wire, frozen=True):
-    """A value of one of four types, or several of one type; the others are None."""
+    """A value of one of four types, or several values of one type; the other fields are None."""
 
     int_value: int | None = msgspec.field(default=None, name="int")
     bool_value: bool | None = msgspec.field(default=None, name="bool")

@@ -17,7 +17,9 @@ DEFAULT_NAMESPACE: ContextVar[str] = ContextVar("default_namespace", default="de
 
 @contextmanager
 def reading_into(namespace: str | None) -> Iterator[None]:
-    """Within it, decoded objects without a namespace are in this one, as with `kubectl apply -n`; None is `default`."""
+    """Inside the block, decoded objects without a namespace get this one, as with `kubectl apply -n`; None is
+    `default`.
+    """
     token = DEFAULT_NAMESPACE.set(namespace or "default")
     try:
         yield

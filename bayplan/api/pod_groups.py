@@ -179,7 +179,7 @@ class PodGroup(KubeObject, frozen=True):
 
     @property
     def topology_keys(self) -> tuple[str, ...]:
-        """The labels of which all members must have one value each."""
+        """The labels whose values must be equal for all members."""
         constraints = self.spec.scheduling_constraints
         return tuple(t.key for t in constraints.topology or ()) if constraints else ()
 

@@ -47,7 +47,7 @@ class WorkloadKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     gang: bool = False
     """Whether its pods are of use together only."""
     min_count: str = ""
-    """Path of the number of pods that a gang needs; all of them without."""
+    """Path of the number of pods that a gang needs; without a path it needs all."""
     gangs: str = ""
     """Path of the number of gangs, each with an equal share of the pods; one without."""
     suspended: str = ""
@@ -192,7 +192,7 @@ _KNOWN = {(kind.group, kind.kind): kind for kind in BUILT_IN}
 
 @contextmanager
 def reading_workloads(kinds: Sequence[WorkloadKind]) -> Iterator[None]:
-    """Within it, objects of these kinds are workloads, too; a kind that is built in is replaced."""
+    """Inside the block, objects of these kinds are workloads, too; a built-in kind is replaced."""
     token = _GIVEN.set({**_GIVEN.get(), **{(kind.group, kind.kind): kind for kind in kinds}})
     try:
         yield

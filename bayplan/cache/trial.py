@@ -31,7 +31,7 @@ class Trial:
         self._assumed: dict[str, tuple[Pod, Pod, Hidden]] = {}
         """By uid: the pod as it waits, the same with its node, and which of its terms are hidden."""
         self._given_back: dict[str, Pod] = {}
-        """By uid: pods whose trial is over and that are still on their nodes."""
+        """By uid: pods whose trial has ended and that are still on their nodes."""
         self._removed: dict[str, Pod] = {}
         self._orders: dict[int, list[str]] = {}
         """The order of the pods on rows from which some were removed, at the beginning."""

@@ -96,7 +96,7 @@ FORMER: Mapping[str, CommandEntry] = {
     "trace": TRACE,
     "sweep": SWEEP,
 }
-"""Names of v0.2 and before, which help does not list; they go with v0.5."""
+"""Names of v0.2 and before, which help does not list; to be removed in v0.5."""
 
 
 class PlainCommand(TyperCommand):

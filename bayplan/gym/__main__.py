@@ -33,7 +33,7 @@ def workload(nodes: int, pods: int) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    """Measure one episode in which the agent takes the first of the best nodes."""
+    """Measure one episode in which the agent chooses the first of the best nodes."""
     parser = argparse.ArgumentParser(prog="python -m bayplan.gym", description=__doc__)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=5000)

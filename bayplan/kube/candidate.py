@@ -153,5 +153,5 @@ def _asks_for_renewal(line: bytes) -> bool:
     if event["type"] != "MODIFIED" and event["type"] != "ADDED":
         return True
     spec = event["object"].get("spec") or {}
-    # Both have the same form, so that their order is that of the texts.
+    # Both have the same format, so they are compared as text.
     return (spec.get("pingTime") or "") > (spec.get("renewTime") or "")

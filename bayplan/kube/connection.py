@@ -62,7 +62,7 @@ _STATUS = msgspec.json.Decoder(ServerStatus)
 
 
 class Connection:
-    """One session with one API server; used on the event loop that it was made on."""
+    """A session with an API server, used on the event loop on which it was made."""
 
     def __init__(
         self,

@@ -153,7 +153,7 @@ class LeaderElector:
         self._good_until = NEVER
 
     async def hold(self) -> None:
-        """Renew the lease until that fails for too long, or another has it; then we no longer lead."""
+        """Renew the lease until that fails for too long, or another candidate has it; then leading ends."""
         while await self._renew():
             await asyncio.sleep(self._times.retry_period_s)
         self._good_until = NEVER
@@ -268,7 +268,7 @@ class LeaderElector:
         self._good_until = sent_at + self._duration
 
     async def _within(self, answer: Awaitable[Result]) -> Result:
-        """Limit of one request, so that it cannot use all of the remaining time."""
+        """Time limit of one request, so that it cannot use all of the remaining time."""
         async with asyncio.timeout(max(self._times.renew_deadline_s / 2, 1.0)):
             return await answer
 

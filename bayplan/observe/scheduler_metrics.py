@@ -111,7 +111,7 @@ class SchedulerMetrics(AttemptMetrics):
                 self.hide(names)
 
     def _count_without_hint(self) -> dict[tuple[str, str], float]:
-        """The attempts of each profile that came as far as the choice of nodes; none had a hint."""
+        """The attempts of each profile that reached the choice of nodes; none had a hint."""
         return {
             (profile, "no_hint"): count
             for (point, status, profile), count in self.point_duration.counts().items()
@@ -255,7 +255,9 @@ class SchedulerMetrics(AttemptMetrics):
         )
 
     def _add_batching(self) -> None:
-        """Metrics of opportunistic batching, which has no counterpart: no attempt ever uses the hint of another."""
+        """Metrics of opportunistic batching, in place of which the engine caches views: no attempt uses the hint of
+        another.
+        """
         self.batch_attempts = self.read_counter(
             "scheduler_batch_attempts_total{profile,result}",
             "Attempts that could have used a hint of an equal pod before them: none does here.",

@@ -53,7 +53,7 @@ class QueuedGroupInfo(QueuedPodInfo):
 
 
 def member_order(info: QueuedPodInfo) -> tuple[int, int, float, int]:
-    """Members by priority, the highest first, then by attempts, the most first, and by the order in which they came."""
+    """Members by priority, the highest first, then by attempts, the most first, then in order of arrival."""
     return -info.pod.priority, -info.attempts, info.timestamp, info.turn
 
 
@@ -417,7 +417,7 @@ class GroupQueue(SchedulingQueue):
     def _worth(
         self, plan: HintPlan, rejection: Rejection, kinds: Collection[Group], old: Any, new: Any
     ) -> list[tuple[QueuedPodInfo, QueueingStrategy]]:
-        """Groups are all of one rejection, which has no plugins: the hints are called for their members."""
+        """All groups share one rejection without plugins: the hints are called for their members."""
         if rejection.plugins:
             return super()._worth(plan, rejection, kinds, old, new)
         found: list[tuple[QueuedPodInfo, QueueingStrategy]] = []

@@ -202,7 +202,7 @@ class HintPlan:
         matching = self._matching[rejection.profile]
         if is_timed:
             matching = [(name, hint and self._timed(name, hint)) for name, hint in matching]
-        # A pending plugin takes precedence, even when it is also among the unschedulable ones.
+        # A pending plugin takes precedence, even if it is also among the unschedulable plugins.
         urgent = [(hint, IMMEDIATELY) for name, hint in matching if name in rejection.pending]
         patient = [
             (hint, AFTER_BACKOFF)

@@ -259,7 +259,7 @@ class SchedulingQueue:
             is_left = not info.is_gated or is_flushed(info.gating_plugin, self._gated_pods)
             info.was_flushed_from_unschedulable = is_left
             info.flush_timestamp = now
-            self.unschedulable.put(info)  # restarts its limit in case it stays
+            self.unschedulable.put(info)  # restarts its limit if it stays
             if is_left:
                 leftover.append((info, AFTER_BACKOFF))
         moved = self._move(leftover, UNSCHEDULABLE_TIMEOUT, None, None) if leftover else 0

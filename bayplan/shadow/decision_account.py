@@ -118,7 +118,7 @@ class DecisionDifference(AccountPart):
 
 
 class WaitAccount(AccountPart):
-    """Pods that waited although a node had room, found by asking about waiting pods every few seconds."""
+    """Pods that waited although a node had room, found by checks of waiting pods every few seconds."""
 
     pods: int = 0
     seconds: float = 0.0

@@ -208,7 +208,7 @@ class LiveShadow:
                 await asyncio.sleep(IDLE_S)
 
     def _look_at_waits(self, now_s: float) -> None:
-        """Ask about waiting pods for the time of a slice: some questions are slow, such as those about volumes."""
+        """Check waiting pods for the time of a slice: some checks are slow, such as those of volumes."""
         end_s = now_s + SLICE_S
         if not self.is_behind:
             self._begun.look_at_waits(now_s, lambda: self.now_s > end_s)
@@ -283,7 +283,9 @@ class LiveShadow:
 
 
 def _lacks_object(decision: JudgedDecision) -> bool:
-    """Whether the pod is refused for an object that is not here; its scheduler had that, or it had the same reason."""
+    """Whether the pod is refused for an object that is not followed; its scheduler read that object, or refused for
+    the same reason.
+    """
     found = decision.assessment
     if found is None:
         return False

@@ -26,7 +26,7 @@ class Settlement(Struct, frozen=True, kw_only=True, rename="camel"):
     placed: int = 0
     preempted: int = 0
     as_is: bool = False
-    """The question is about the cluster as it was read: no pod was placed."""
+    """Whether the question is about the cluster as read, without placing pods."""
     refused: list[AdmissionRefusal] = []
     """Pods and claims that a LimitRange or a ResourceQuota keeps out of the cluster."""
     remarks: list[str] = []

@@ -18,7 +18,7 @@ class Access(Protocol):
 
 
 READING = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
-"""Methods that leave the server as it is; questions of the page are posted."""
+"""Methods without side effects; questions of the page are posted."""
 
 
 class LocalAccess:

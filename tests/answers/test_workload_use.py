@@ -1,4 +1,4 @@
-"""Workload use: measured pods count for their workload, also where that is only a manifest."""
+"""Workload use: measured pods count for their workload, even if that exists only as a manifest."""
 
 from typing import Any
 

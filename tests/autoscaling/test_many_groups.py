@@ -84,7 +84,7 @@ def make_objects(*, with_terms: bool) -> list[Any]:
 def test_many_groups_have_their_recorded_result(
     with_terms: bool, expander: str, digest: str
 ) -> None:
-    """Change the records only with a change that is meant to decide otherwise."""
+    """Change the records only with an intended change of decisions."""
     pools = [
         NodePool("p", tuple(make_catalogue("p", 4))),
         NodePool("few", tuple(make_catalogue("few", 1)), maximum=3, weight=5),

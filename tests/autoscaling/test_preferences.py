@@ -1,4 +1,4 @@
-"""Spread and wishes as Karpenter plans for them: required at first, relaxed in its order."""
+"""Spread and preferences as in Karpenter: required at first, relaxed in its order."""
 
 from collections import Counter
 from typing import Any

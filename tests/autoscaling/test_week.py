@@ -31,7 +31,7 @@ SPOT = make_type("spot", 4, 0.07, zones=("a", "b"), interruption_rate=0.01)
 def test_week_has_its_recorded_result(
     autoscaler: str, totals: tuple[int, int, int, float], digest: str
 ) -> None:
-    """Change the records only with a change that is meant to decide otherwise."""
+    """Change the records only with an intended change of decisions."""
     pool = make_pool(
         *TYPES, SPOT, consolidate_after_s=300.0, expire_after_s=DAY_S, budgets=(NodeBudget("10%"),)
     )

@@ -1,1 +1,1 @@
-"""deploy/ keeps its promises: the image, the manifests, the dashboard and the alerts."""
+"""Checks of deploy/: the image, the manifests, the dashboard and the alerts."""

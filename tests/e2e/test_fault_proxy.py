@@ -1,6 +1,6 @@
 """Requests fail, are delayed, cut and lost while pods are added and deleted: none is lost, none is bound twice, no
-node is
-overcommitted at any moment, and soon after the faults end everything that fits is bound."""
+node is overcommitted at any moment, and soon after the faults end everything that fits is bound.
+"""
 
 import threading
 from collections import Counter

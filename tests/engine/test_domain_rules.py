@@ -154,7 +154,7 @@ CHANGES: list[tuple[int, dict[str, Any]]] = [
     (9, {"zone": ""}),
     (9, {"zone": "z0", "labels": {"disk": "ssd"}}),
 ]
-"""Nodes that come, and other labels of nodes: numbers and wishes."""
+"""Added nodes, and other labels of nodes."""
 
 
 @pytest.mark.skipif(kernel.compiled is None, reason="rules are applied by the compiled kernel")

@@ -19,7 +19,7 @@ class Faults:
     """Answered with one of `statuses`; the API server does not get them."""
     statuses: tuple[int, ...] = (500, 503, 429)
     retry_after: float = 0.0
-    """The share of the refusals that ask, with Retry-After, for another try."""
+    """The share of the refusals with a Retry-After header."""
     retry_after_s: int = 1
     delayed: float = 0.0
     """Handed on after up to `delay_s`."""

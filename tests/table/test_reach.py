@@ -1,4 +1,4 @@
-"""Reach: the first of many selectors that picks a row, against asking each of them."""
+"""Reach: the first of many selectors that matches a row, compared with evaluating each."""
 
 import numpy as np
 import pytest

@@ -24,7 +24,7 @@ Client = TestClient[web.Request, web.Application]
 def serve(
     scenario: Scenario, ask: Callable[[Client], Awaitable[None]], prefix: str = "", **options: Any
 ) -> None:
-    """Let `ask` send requests to the server of a page about the scenario."""
+    """Call `ask` with a client of a page server about the scenario."""
     options.setdefault("scheduler", lambda: scenario.scheduler)
     source = PageSource(scenario.cluster, scenario.clock, **options)
 

@@ -1,8 +1,8 @@
 """Remedies: for each plugin, changes that might lift its rejection of a pod on a node.
 
-Contents: proposals, a module per kind of rejection, each given the rejection and the current
-cluster. Never: a promise. Proposals are verified by running the plugins, so one may
-be too much, or not enough; likely and small ones come first. Callers: `answers/counterfactual.py`.
+Contents: proposals, a module per kind of rejection, each given the rejection and the current cluster. Proposals are
+not certain: they are verified by running the plugins, so one may be too much, or not enough; likely and small ones
+come first. Callers: `answers/counterfactual.py`.
 """
 
 from __future__ import annotations

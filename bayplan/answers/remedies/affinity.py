@@ -116,7 +116,7 @@ def _find_partners(ask: Ask) -> Iterator[Remedy]:
 
 
 def _look_elsewhere(ask: Ask, terms: Sequence[PodAffinityTerm]) -> Iterator[Remedy]:
-    """Name the namespaces with pods that the terms select, if those of the terms have none."""
+    """Add the namespaces with matching pods to the terms, if the terms' own namespaces have none."""
     changes = []
     for i, term in enumerate(terms):
         found = elsewhere(ask.view, ask.pod, term)

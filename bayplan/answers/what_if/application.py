@@ -144,7 +144,7 @@ class _Rollouts:
         self._courses.setdefault(_key(workload), RolloutCourse(name, 0))
 
     def applied(self, there: ClusterObject | None, now: Rolled) -> None:
-        """Note whether the template changed; a workload that is as it was is not followed."""
+        """Record whether the template changed; an unchanged workload is not followed."""
         if not isinstance(there, Rolled) or has_new_template(there, now):
             self._with_new_template.add(_key(now))
         elif _replicas(there) == _replicas(now) and _key(now) not in self._with_new_template:

@@ -143,9 +143,8 @@ ATTRIBUTES = {"startTime": "start_s", "nodeStartTime": "node_start_s", "resource
 def _reader(
     make: Callable[..., ClusterChange], fields: Fields, *required: str, alone: str = ""
 ) -> Reader:
-    """Reads a change whose arguments are `fields`; `alone` is the one whose value may stand for them all.
-
-    Of nodes and a selector, one is enough.
+    """Reads a change whose arguments are `fields`; `alone` is the argument whose value may be given without a name.
+    Either nodes or a selector are required.
     """
 
     def read(value: Any, path: str) -> Iterator[ClusterChange]:

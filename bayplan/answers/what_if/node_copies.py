@@ -24,7 +24,7 @@ OF_THE_MOMENT = "node.kubernetes.io/"
 @dataclass(frozen=True, slots=True)
 class AddNodes(ClusterChange):
     """Add `number` nodes like `like`: the same size, labels and taints; healthy, uncordoned and
-    empty. With several names the nodes are like each of them in turn."""
+    empty. With several names, the nodes are copies of each in turn."""
 
     number: int
     like: tuple[str, ...]

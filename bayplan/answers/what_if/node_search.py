@@ -109,7 +109,7 @@ class _Search:
         return found
 
     def in_turn(self) -> Counts:
-        """The smallest number of nodes, of each kind as many as of the others, or one more."""
+        """The smallest number of nodes, divided equally among the kinds."""
         if len(self._hopeless) >= self.waiting:
             return (0,) * self._kinds
         return self._spread(self._smallest(self._spread, sum(self._most)))

@@ -145,7 +145,7 @@ class Evictions:
         return not self._stage.simulation.eviction_refusal(pod)
 
     def _note_risks(self, evicted: Iterable[Pod], course: DrainCourse) -> None:
-        """Note the pods of workloads of which no other pod runs."""
+        """Record the pods of workloads without another running pod."""
         owned = [pod for pod in evicted if not is_bare(pod)]
         down = Counter(map(_owner_key, owned))
         down.update(map(_owner_key, self._without_node.values()))

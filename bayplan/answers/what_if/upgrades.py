@@ -68,7 +68,7 @@ class _Upgrading:
         stage.notes += eviction_gaps(stage.cluster, leaving)
         self._course.pending_before = self._evictions.count_pending()
         self._spare = 0
-        """New nodes whose old node stalled and is still there; they count as surge."""
+        """New nodes whose old node stalled and still exists; they count as surge."""
 
     def run(self) -> UpgradeCourse:
         course, options = self._course, self._options

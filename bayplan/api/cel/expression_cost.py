@@ -20,7 +20,7 @@ MAX_ITERATIONS = 10_000
 MAX_TEXT = 1 << 26
 """Most bytes that a part of an expression may be able to have."""
 MAX_WORK = 1 << 28
-"""Most bytes of all parts of an expression, each as often as it is evaluated."""
+"""Limit on the bytes of all parts of an expression, each multiplied by its evaluations."""
 _MOST = 1 << 80
 _SMALL = 16
 MAX_INPUT = 1 << 22
@@ -66,7 +66,7 @@ class TextSize(NamedTuple):
 
 
 class LoopVariable(NamedTuple):
-    """A variable of a loop: the most that all elements have together, and how many there are."""
+    """A variable of a loop: the limit of all elements together, and their number."""
 
     total: int
     steps: int

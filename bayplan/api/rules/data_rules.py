@@ -67,7 +67,8 @@ _BOUNDS = (
     ("min", "default", "default", 0),
     ("default", "max", "default", 1),
 )
-"""Fields of a limit of which the first must not exceed the second, the one that is at fault, and the one shown."""
+"""Two fields of a limit of which the first must not exceed the second, the field with the fault, and the shown field.
+"""
 
 
 def check_config_map(config_map: Part) -> None:

@@ -209,7 +209,7 @@ def _projected_paths(source: Tree) -> list[tuple[str, str]]:
 
 
 def _overlaps(paths: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield the pairs of paths of which one is within the other."""
+    """Yield the pairs of paths where one contains the other."""
     before: list[tuple[str, str]] = []
     for given, source in paths:
         path = given.rstrip("/")

@@ -37,7 +37,7 @@ def amount_of(quantity: Any) -> ExactAmount | None:
 
 
 def is_shared(name: str) -> bool:
-    """Whether more of a resource may be promised than there is."""
+    """Whether a resource may be overcommitted."""
     return is_native(name) and not is_hugepages(name)
 
 

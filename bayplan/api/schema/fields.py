@@ -1,8 +1,8 @@
 """Fields: the names and types of the fields of Kubernetes objects, and how lists of them are merged.
 
 `fields.txt` has one type per line: its name, then its fields as `name:type`. A name with `*` is required. A type is a
-scalar, another type, `[]` before the type of the elements of a list, or `{}` before that of the values of a map.
-Behind it may stand `!key` (a strategic merge patch merges the list by that key; without key: as a set), `^` (the patch
+scalar, another type, `[]` before the type of the elements of a list, or `{}` before that of the values of a map. It
+may be followed by `!key` (a strategic merge patch merges the list by that key; without key: as a set), `^` (the patch
 says which keys are kept), `#keys` (server-side apply tells elements apart by these keys; without keys: as a set), `=`
 (server-side apply takes the value as a whole), and at the end the number of the field in protocol buffers, `@4`, then
 `?` when a zero value differs from an absent one, and `~` when the field is written even if it is not set. `+2:type` is

@@ -33,7 +33,7 @@ def without_nulls(tree: Any, zeros: Mapping[str, str] = ZEROS, field: str = "") 
 
 
 def read_nulls(tree: Any, api_version: str, kind: str) -> Any:
-    """The tree of an object without nulls: those in lists of built-in types are zero values, too."""
+    """The tree of an object without nulls; in lists of built-in types a null is a zero value, too."""
     found = without_nulls(tree)
     _fill(found, FieldType("struct", schema_type(api_version, kind)))
     return found

@@ -113,7 +113,7 @@ class NodeAgents(StageSink, WatchHandler):
                 self._take_on(pod)
 
     def _take_on(self, pod: Pod) -> None:
-        """Start a new pod; let one that runs already, from before a restart of the server, go on."""
+        """Start a new pod; continue a pod that runs since before a restart of the server."""
         stages = self._stages.of(pod)
         if pod.status.phase != "Pending":
             self._resizer.consider(pod)

@@ -61,7 +61,7 @@ class GarbageCollector:
             self._collect(place)
 
     def _collect(self, place: Place) -> None:
-        """Delete an object whose owners are all gone; otherwise remove references to missing owners."""
+        """Delete an object if all its owners are missing; otherwise remove references to missing owners."""
         storage, key = place
         record = self._store.get(storage, key)
         if record is None or not record.owners:

@@ -127,7 +127,7 @@ BATCH = 500
 class DefinitionController:
     """Follows the store; `run_once` deletes some of the objects.
 
-    When a definition is gone its names are free: those that were refused because of them are judged again.
+    When a definition is deleted its names are free: those that were refused because of them are judged again.
     """
 
     def __init__(self, store: Store, registry: ObjectRegistry) -> None:

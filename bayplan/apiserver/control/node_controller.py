@@ -127,7 +127,7 @@ class NodeController:
             self._registry.write(NODES, record, tree)
 
     def _judge(self, pod: Pod) -> None:
-        """Delete a pod whose node is gone or taints it away, now or after its toleration seconds."""
+        """Delete a pod whose node was deleted or evicts it by a taint, now or after its toleration seconds."""
         node: Node | None = self._cluster.get("Node", "", pod.node_name)
         if node is None:
             if self._cluster.was_deleted("Node", "", pod.node_name):

@@ -72,7 +72,7 @@ class Restoration:
         return notes
 
     def _note_absent_owners(self) -> list[str]:
-        """Objects with owners that are not there, each with one of these; they are no garbage."""
+        """Objects with missing owners, each with one of these; they are not garbage collected."""
         noted = []
         for resource, key in self._restored:
             record = self._store.get(resource.storage, key)

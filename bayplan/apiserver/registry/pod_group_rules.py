@@ -91,7 +91,7 @@ class PodGroupRules:
             yield from group_status_causes(tree.get("status") or {}, tree.get("spec") or {})
 
     def check(self, resource: ApiResource, tree: Tree, old: Tree | None = None) -> None:
-        """Reject a reference to a template that is not there, and another size of a gang's job; raises StatusError."""
+        """Reject a reference to a missing template, and a change of the size of a gang's job; raises StatusError."""
         if resource.storage == PODGROUPS and old is None:
             self._check_template(resource, tree)
             # kube-apiserver sets defaults whenever it reads an object, also without the gate.

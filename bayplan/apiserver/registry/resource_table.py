@@ -51,7 +51,7 @@ class ApiResource(msgspec.Struct, frozen=True, dict=True):
     is_review: bool = False
     """Whether it is a review, answered and not stored."""
     stored_as: str = ""
-    """The resource under which the objects are stored, when it is another one."""
+    """The resource under which the objects are stored, if it differs."""
     verbs: tuple[str, ...] = STORED_VERBS
     releases: frozenset[str] = frozenset(RELEASES)
     """The releases that serve it."""

@@ -176,7 +176,7 @@ def _absent(steps: list[str]) -> PatchError:
 MAX_DEPTH = 200
 """Levels of the body of a request."""
 MAX_STORED_DEPTH = MAX_DEPTH + 10
-"""Levels of an object, which records in some of its own the fields that managers own."""
+"""Limit on the levels of an object, including those of its managedFields."""
 
 
 def is_deeper(tree: Any, levels: int) -> bool:

@@ -1,9 +1,9 @@
 """Printer columns: the columns of `kubectl get`, kind by kind.
 
-A column is a heading with a path, or with the function that computes its cells. Before the path may stand `+` (a
-number, 0 without a value), `?` (whether it is true) or `#` (how many values it has); the text after ` or ` is printed
-without a value; `Age` has no path. A heading with `*` is printed with `-o wide` only. The name comes first, unless a
-column is called so.
+A column is a heading with a path, or with the function that computes its cells. The path may be preceded by `+` (a
+number, 0 without a value), `?` (whether it is true) or `#` (the number of its values); the text after ` or ` is
+printed without a value; `Age` has no path. A heading with `*` is printed with `-o wide` only. The name comes first,
+unless a column is called so.
 """
 
 from __future__ import annotations

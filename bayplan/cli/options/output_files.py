@@ -51,7 +51,7 @@ class WholeFile:
         return len(text)
 
     def keep(self) -> None:
-        """It is complete: put it in its place. A second time it does nothing."""
+        """Move the complete file to its place; a second call does nothing."""
         with os_errors_named(self._shown, EXPECTED, OutputError):
             for file in self._files:
                 file.close()

@@ -194,7 +194,7 @@ class Admission:
         return self._limited[key]
 
     def _with_runtime_class(self, spec: PodSpec) -> PodSpec:
-        """The spec with the additions of its class; as it is if `check` is going to refuse it."""
+        """The spec with the additions of its class; unchanged if `check` refuses it."""
         found = runtime_class_admission.class_of(spec, self._lister)
         if found is None or runtime_class_admission.class_refusal(spec, self._lister):
             return spec

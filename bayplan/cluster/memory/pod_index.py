@@ -275,7 +275,7 @@ def target_node(pod: Pod) -> str:
 
 
 def is_there(pod: Pod) -> bool:
-    """Whether the pod is neither finished nor terminating, as IsPodActive has it."""
+    """Whether the pod is neither finished nor terminating, as in IsPodActive."""
     return not pod.is_finished and not pod.is_terminating
 
 

@@ -53,7 +53,7 @@ class StageSink:
 
 
 class StagePlayer:
-    """Plays the stages of pods, through `sink`. After `max_restarts` containers stay as they are."""
+    """Plays the stages of pods, through `sink`. After `max_restarts` containers do not change."""
 
     def __init__(
         self,

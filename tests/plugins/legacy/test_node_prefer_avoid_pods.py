@@ -1,4 +1,4 @@
-"""NodePreferAvoidPods: nodes that ask to be spared a controller's pods."""
+"""NodePreferAvoidPods: nodes whose annotation lists a controller."""
 
 import json
 from typing import Any

@@ -198,4 +198,4 @@ class CustomVersion:
         self.deprecation = str(tree.get("deprecationWarning") or "") if self.is_deprecated else ""
         """The warning for clients that write objects in this version; empty without one."""
         self.stored_as: CustomSchema | None = None
-        """The schema of the version in which objects are stored, if it is another one."""
+        """The schema of the version in which objects are stored, if that version differs."""
