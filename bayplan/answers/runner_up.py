@@ -70,8 +70,8 @@ class _Contest:
     def wins(self, changes: Sequence[ObjectChange]) -> bool:
         """Whether the node has the strictly highest score once `changes` are made."""
         with self.situation.changed(changes) as pod:
-            told = self.view.ask(pod).decide().explanation
-        totals = told.totals if told is not None else {}
+            explanation = self.view.ask(pod).decide().explanation
+        totals = explanation.totals if explanation is not None else {}
         mine = totals.get(self.node_name)
         return mine is not None and all(
             mine > total for name, total in totals.items() if name != self.node_name

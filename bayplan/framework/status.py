@@ -77,11 +77,11 @@ class Status:
         return hash((self.code, self.reasons, self.plugin))
 
     def __repr__(self) -> str:
-        said = f" by {self.plugin}" if self.plugin else ""
+        origin = f" by {self.plugin}" if self.plugin else ""
         return (
-            f"<{self.code.name}{said}: {self.message}>"
+            f"<{self.code.name}{origin}: {self.message}>"
             if self.message
-            else f"<{self.code.name}{said}>"
+            else f"<{self.code.name}{origin}>"
         )
 
 

@@ -42,12 +42,12 @@ class Verdict:
         """The verdict made of one status per row."""
         listed = list(statuses)
         verdict = cls(len(listed))
-        said: dict[tuple[int, tuple[str, ...]], list[int]] = {}
+        positions_of: dict[tuple[int, tuple[str, ...]], list[int]] = {}
         for position in [i for i, status in enumerate(listed) if status is not SUCCESS]:
             status = listed[position]
             # Keyed by the identity of the code: hashing a member of an enum takes longer than the rest of the loop.
-            said.setdefault((id(status.code), status.reasons), []).append(position)
-        for positions in said.values():
+            positions_of.setdefault((id(status.code), status.reasons), []).append(position)
+        for positions in positions_of.values():
             first = listed[positions[0]]
             if first.code is Code.Success:
                 continue

@@ -106,11 +106,11 @@ class EventRecorder:
     def take(self, events: deque[PodEvent]) -> None:
         """Send all events, or count them in existing series."""
         while events:
-            said = events.popleft()
+            pod_event = events.popleft()
             if self._posted + len(self._under_way) >= MAX_WAITING:
                 self._drop()
                 continue
-            event = self._to_send(said)
+            event = self._to_send(pod_event)
             if event is None:
                 continue
             if event.series is UNSET and self._sender.can_post:
@@ -144,17 +144,17 @@ class EventRecorder:
             if is_over:
                 del self._known[key]
 
-    def _to_send(self, said: PodEvent) -> Event | None:
+    def _to_send(self, pod_event: PodEvent) -> Event | None:
         """The event to send; None if it is only counted."""
-        if said.reason == ONCE:
-            return self._make(said)
-        regarding = said.regarding
-        controller = said.reporting_controller
-        related = said.related.uid if said.related is not None else ""
+        if pod_event.reason == ONCE:
+            return self._make(pod_event)
+        regarding = pod_event.regarding
+        controller = pod_event.reporting_controller
+        related = pod_event.related.uid if pod_event.related is not None else ""
         key = (
-            said.type,
-            said.action,
-            said.reason,
+            pod_event.type,
+            pod_event.action,
+            pod_event.reason,
             controller,
             regarding.uid,
             regarding.resource_version,
@@ -163,7 +163,7 @@ class EventRecorder:
         now_s = self._clock.monotonic()
         known = self._known.get(key)
         if known is None:
-            event = self._make(said)
+            event = self._make(pod_event)
             self._known[key] = Known(event, now_s)
             return event
         known.count += 1
@@ -171,8 +171,8 @@ class EventRecorder:
         known.last_time = self._now()
         return known.with_series() if known.count == 2 else None
 
-    def _make(self, said: PodEvent) -> Event:
-        pod, controller = said.regarding, said.reporting_controller
+    def _make(self, pod_event: PodEvent) -> Event:
+        pod, controller = pod_event.regarding, pod_event.reporting_controller
         now = self._clock.now()
         nanos = round(now.timestamp() * 1_000_000) * 1000
         return Event(
@@ -182,12 +182,12 @@ class EventRecorder:
             event_time=_rfc3339(now),
             reporting_controller=controller,
             reporting_instance=f"{controller}-{self._host}",
-            action=said.action,
-            reason=said.reason,
-            type=said.type,
-            note=said.note,
+            action=pod_event.action,
+            reason=pod_event.reason,
+            type=pod_event.type,
+            note=pod_event.note,
             regarding=_reference(pod),
-            related=UNSET if said.related is None else _reference(said.related),
+            related=UNSET if pod_event.related is None else _reference(pod_event.related),
         )
 
     def _post(self, event: Event) -> None:

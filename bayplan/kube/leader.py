@@ -137,11 +137,11 @@ class LeaderElector:
     async def acquire(self) -> None:
         """Return when we lead."""
         log.info("attempting to acquire the lease %s as %s", self._lock.name, self.identity)
-        told = ""
+        reported = ""
         while not await self._acquire_or_renew():
-            if self.leader != told:
-                told = self.leader
-                log.info("the lease %s is held by %s", self._lock.name, told or "no holder")
+            if self.leader != reported:
+                reported = self.leader
+                log.info("the lease %s is held by %s", self._lock.name, reported or "no holder")
             retry_s = self._times.retry_period_s
             await asyncio.sleep(retry_s * (1 + self._jitter() * JITTER_FACTOR))
         log.info("acquired the lease %s", self._lock.name)

@@ -105,9 +105,9 @@ def plot_nodes(result: SimulationReport, axes: Any = None) -> Any:
 @_draw.register
 def _draw_what_if(result: WhatIfAnswer, axes: Any) -> None:
     """Number of affected pods, by effect."""
-    said = result.summary()
-    names = [name for name in OUTCOMES if said.get(name)]
-    axes.barh(names, [said[name] for name in names], color=[OUTCOMES[name] for name in names])
+    counts = result.summary()
+    names = [name for name in OUTCOMES if counts.get(name)]
+    axes.barh(names, [counts[name] for name in names], color=[OUTCOMES[name] for name in names])
     axes.set(xlabel="pods")
 
 

@@ -24,11 +24,11 @@ NumberOf = Callable[[str], int]
 
 def account_of_attempt(attempt: Attempt, number_of: NumberOf) -> Tree | None:
     """The results of the attempt; None when they were not recorded."""
-    told = attempt.explanation
-    if told is None:
+    explanation = attempt.explanation
+    if explanation is None:
         return None
     groups: dict[tuple[str, str, str], list[str]] = {}
-    for name, status in told.filter.items():
+    for name, status in explanation.filter.items():
         if not status.is_success:
             key = (status.plugin, status.message, status.code.name)
             groups.setdefault(key, []).append(name)
@@ -37,10 +37,10 @@ def account_of_attempt(attempt: Attempt, number_of: NumberOf) -> Tree | None:
         "evaluated": attempt.evaluated_nodes,
         "feasible": attempt.feasible_nodes,
         "refusals": _refusals(groups, number_of),
-        **_rest(told, number_of, attempt.node_name),
+        **_rest(explanation, number_of, attempt.node_name),
     }
-    if told.post_filter is not None:
-        account["postFilter"] = told.post_filter[1].message
+    if explanation.post_filter is not None:
+        account["postFilter"] = explanation.post_filter[1].message
     return account
 
 
@@ -88,13 +88,13 @@ def _refusals(
     ]
 
 
-def _rest(told: Explanation, number_of: NumberOf, winner: str) -> Tree:
+def _rest(explanation: Explanation, number_of: NumberOf, winner: str) -> Tree:
     return {
-        "preFilter": "" if told.pre_filter.is_success else told.pre_filter.message,
-        "narrowed": None if told.node_names is None else len(told.node_names),
-        "skipped": {"filter": told.skipped_filter, "score": told.skipped_score},
-        "waitsFor": told.waits_for,
-        "scores": _scores(told.scores, told.totals, number_of, winner),
+        "preFilter": "" if explanation.pre_filter.is_success else explanation.pre_filter.message,
+        "narrowed": None if explanation.node_names is None else len(explanation.node_names),
+        "skipped": {"filter": explanation.skipped_filter, "score": explanation.skipped_score},
+        "waitsFor": explanation.waits_for,
+        "scores": _scores(explanation.scores, explanation.totals, number_of, winner),
     }
 
 

@@ -21,7 +21,7 @@ from .value_numbers import NONE, Numbering, Tree, in_columns
 
 FORMAT = 2
 """Version of the data format; a page reads the format it was made for."""
-MOST_LOOKS = 2_000_000
+MOST_LOOKUPS = 2_000_000
 """Limit of queue look-ups during a run; beyond it, only the end is recorded."""
 
 
@@ -93,7 +93,7 @@ class History:
         self.scheduler: Scheduler | None = None
         self._numbers: dict[str, int] = {}
         self._waiting: dict[int, Pod] = {}
-        self._looks = 0
+        self._lookups = 0
         self._has_begun = False
 
     def begin(self) -> None:
@@ -169,14 +169,14 @@ class History:
 
     def moment_ends(self) -> None:
         """Record the queue before time advances, within the limit of look-ups."""
-        if self._looks < MOST_LOOKS:
+        if self._lookups < MOST_LOOKUPS:
             self.sync()
 
     def sync(self) -> None:
         """Record the place of the pending pods in the queue."""
         if self.scheduler is None:
             return
-        self._looks += len(self._waiting)
+        self._lookups += len(self._waiting)
         held = {waiting.pod.uid: waiting for waiting in self.scheduler.waiting_pods}
         for number, pod in self._waiting.items():
             state, text = self._place(self.scheduler, pod, self.now.text[number])

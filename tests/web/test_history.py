@@ -220,7 +220,7 @@ def test_the_changes_give_the_current_state(before: list[Any], after: list[Any])
 def test_the_end_is_correct_beyond_the_limit_of_queue_look_ups(
     limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bayplan.web.history.MOST_LOOKS", limit)
+    monkeypatch.setattr("bayplan.web.history.MOST_LOOKUPS", limit)
     scenario = Scenario(make_node("n", cpu="1"), make_pod("huge", cpu="2"))
     history = watched(scenario)
     scenario.run()

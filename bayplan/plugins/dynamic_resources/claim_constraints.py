@@ -37,7 +37,7 @@ class ConstraintTracker(ABC):
 
     def add(self, request: str, alternative: str, offer: Offer) -> bool:
         """Add a device; False if the constraint refuses it."""
-        if not self._concerns(request, alternative):
+        if not self._applies_to(request, alternative):
             return True
         read = values_of if self.reads_lists else attribute_of
         value = read(offer, self._attribute)
@@ -49,11 +49,11 @@ class ConstraintTracker(ABC):
 
     def remove(self, request: str, alternative: str) -> None:
         """Remove the device that was added last."""
-        if self._concerns(request, alternative):
+        if self._applies_to(request, alternative):
             self._drop(request)
             self._count -= 1
 
-    def _concerns(self, request: str, alternative: str) -> bool:
+    def _applies_to(self, request: str, alternative: str) -> bool:
         names = self._requests
         return not names or request in names or f"{request}/{alternative}" in names
 

@@ -61,10 +61,10 @@ class CloudLimits(FilterPlugin):
         return np.full(len(table), self.default_limit, dtype=np.int64)
 
     def _limits(self, table: NodeTable) -> Ints:
-        said = table.allocatable[self.resource]
+        allocatable = table.allocatable[self.resource]
         if self._max_volumes is None:
-            return np.where(said > 0, said, self.default_limits(table))
-        return np.where(said > 0, said, self._max_volumes)
+            return np.where(allocatable > 0, allocatable, self.default_limits(table))
+        return np.where(allocatable > 0, allocatable, self._max_volumes)
 
     def _follow(self) -> AttachmentFacts:
         handle, facts = self.handle, self._facts
