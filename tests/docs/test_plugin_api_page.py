@@ -17,7 +17,7 @@ IN_THE_GUIDE = {"MAX_SCORE"}
 
 def listed_names() -> dict[str, Any]:
     """The objects on the page by name; AttributeError or ImportError if one does not exist."""
-    found = {}
+    found: dict[str, Any] = {}
     for target, options in BLOCK.findall(PAGE.read_text() + "\n"):
         members = re.findall(r"\w+", options.partition("members:")[2])
         owner, _, name = target.rpartition(".")
