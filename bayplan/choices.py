@@ -30,7 +30,7 @@ class Follow(StrEnum):
     RECORDED = "recorded"
     """As it was: each recorded decision is judged on its own."""
     OWN = "own"
-    """As our own decisions leave it."""
+    """The state after this scheduler's own decisions."""
 
 
 OBJECTIVES = tuple(Objective)

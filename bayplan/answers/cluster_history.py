@@ -259,7 +259,7 @@ def _other_shifts(changes: Sequence[Change], moment: int) -> list[Shift]:
 
 
 def _binding_shifts(bindings: Sequence[Change], moment: Change) -> list[Shift]:
-    """Sets of bindings that may have been decided before the moment's.
+    """Sets of bindings that may have been decided before that of the moment.
 
     Bindings are written concurrently, so the order in which they become visible may differ from that of the decisions.
     Where the order of the decisions is not certain: prefixes in three orders, and all but one or one more.
@@ -299,7 +299,7 @@ def is_before(one: Change, moment: Change) -> bool | None:
 
 
 def _list_key(change: Change) -> tuple[int, bool, str, str]:
-    """Place of a pod in the queue of a scheduler that has just started: those that waited come by their names."""
+    """Place of a pod in the queue of a scheduler that has just started: waiting pods are ordered by name."""
     return -change.pod.priority, not change.is_listed, change.pod.namespace, change.pod.name
 
 

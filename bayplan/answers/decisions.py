@@ -328,7 +328,7 @@ class DecisionFollower:
 
 
 class SchedulerAbsences:
-    """Finds schedulers that decide nothing for a while although new pods wait: they start, or another replica leads."""
+    """Finds schedulers that decide nothing for a while although new pods wait: they start, or another one leads."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, set[str]] = {}

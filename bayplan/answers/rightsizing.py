@@ -61,7 +61,7 @@ class Rightsizing(PlainPart, SettledAnswer):
     PLAIN = "settled proposals unmeasuredPods=unmeasured waiting placed overcommittedNodes=displaced totals"
 
     proposals: list[RequestProposal]
-    """Recommendations that free most come first."""
+    """Recommendations, those that free most first."""
     unmeasured: int
     """Running pods without a measured use."""
     waiting: int

@@ -1,4 +1,4 @@
-"""Expanders: which of the groups that could grow does, as Cluster Autoscaler chooses.
+"""Expanders: Cluster Autoscaler's choice among the groups that could grow.
 
 Facts from cluster-autoscaler 1.36 (expander/): each expander of the chain takes the best of the remaining groups, until
 one group is left; between equal ones a group is drawn. The price of pods is that of Google's price model, which only

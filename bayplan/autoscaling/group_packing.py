@@ -1,4 +1,4 @@
-"""Group packing: the pods of one scale-up on new nodes of one group, one after the other, as the scheduler judges.
+"""Group packing: the pods of one scale-up on new nodes of one group, one after the other, as the scheduler decides.
 
 Facts from cluster-autoscaler 1.36 (estimator/binpacking_estimator.go): equal pods of a controller stay together. They
 go to the new nodes in turn while all fit; from the first that does not, only to the newest node and to further ones. A

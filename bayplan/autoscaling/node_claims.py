@@ -262,7 +262,7 @@ class ClaimPacker:
         return None
 
     def _narrowed(self, claim: NodeClaim, form: Pod, choice: OptionChoice) -> Ints:
-        """The options of a claim that hold one more pod, in the zone where it is shown if the pod depends on zones."""
+        """The options of a claim that hold one more pod, in the claim's shown zone if the pod depends on zones."""
         numbers = claim.options
         if is_bound_to_domains(form.spec):
             numbers = self._in_zone(numbers, self._options.all[claim.shown].zone)

@@ -288,7 +288,7 @@ def next_of(rows: Ints, last: int) -> int:
 
 
 def _type_of(node: Node, pool: NodePool) -> NodeType | None:
-    """The type of a pool that a node is of, by name and capacity type; else the only type there is."""
+    """The type of a node of a pool, by name and capacity type; else the only type of the pool."""
     name = node.labels.get(INSTANCE_TYPE)
     found = [one for one in pool.types if one.name == name]
     capacity_type = node.labels.get(CAPACITY_TYPE)

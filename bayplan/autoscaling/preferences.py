@@ -1,4 +1,4 @@
-"""Preferences: the pod for which Karpenter plans, with its preferences as requirements, and relaxed step by step.
+"""Preferences: a pod in the forms for which Karpenter plans: its preferences as requirements, relaxed step by step.
 
 Facts from Karpenter v1.14 (pkg/controllers/provisioning/scheduling: preferences.go, topologygroup.go): preferred
 affinities and spread constraints with ScheduleAnyway are required at first (preference policy Respect), of preferred

@@ -80,7 +80,7 @@ class UnneededNodes:
         self.since_s = found
 
     def _is_emptied(self, node: PoolNode, is_open: Bools, moves: ExitStack) -> bool:
-        """Whether nothing keeps the pods of a node, and they were put on other open rows; its own row is closed."""
+        """Whether the pods of a node are movable and were put on other open rows; its own row is closed."""
         pods, row = self._pods_of(node), self._shadow.table.row_of[node.name]
         if self._blockers.of_pods(node) or self._blockers.of_budgets(pods):
             return False

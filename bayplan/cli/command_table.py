@@ -164,7 +164,7 @@ class CommandApp(typer.Typer):
 
 
 class LazyCommand(TyperCommand):
-    """Stands in the list of commands for one that is not loaded; the context it makes is that of the real one."""
+    """Stands for a command that is not loaded; it makes the context of the loaded command."""
 
     def __init__(self, name: str, entry: CommandEntry, hidden: bool = False) -> None:
         super().__init__(name, short_help=entry.summary, rich_markup_mode=None, hidden=hidden)

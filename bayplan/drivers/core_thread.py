@@ -140,7 +140,7 @@ class Core:
     # On the scheduler's thread
 
     def wake(self) -> None:
-        """There may be something to do."""
+        """Wake up: there may be work."""
         if not self._is_turn_due:
             self._is_turn_due = True
             self.loop.call_soon(self._turn)

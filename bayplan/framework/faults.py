@@ -9,7 +9,7 @@ from ..errors import PluginError
 log = logging.getLogger(__name__)
 
 FAULT = "PluginFault"
-"""Stands for the plugin among those that refused a pod: no event brings the pod back, only a change of it."""
+"""Replaces the plugin among those that refused a pod: no event requeues the pod, only a change of it."""
 MAX_NOTED = 1000
 
 

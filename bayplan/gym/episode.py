@@ -99,7 +99,9 @@ class Episode:
         )
 
     def next_pod(self) -> PodToPlace | None:
-        """Go on to the next pod that fits on some node and is placed by scores; None at the end. Others go as ever."""
+        """Continue to the next pod that fits on some node and is placed by scores; None at the end. Other pods are
+        scheduled as usual.
+        """
         simulation = self.simulation
         while (queued := simulation.next_pod()) is not None:
             if has_choice(queued.pod):

@@ -73,8 +73,9 @@ def _plain_condition(condition: PodGroupCondition) -> Tree:
 
 
 def object_patch(old: KubeObject | Pod, new: KubeObject | Pod) -> bytes:
-    """The merge patch from one state of an object to another; it fails when the object has changed
-    since the first."""
+    """The merge patch from one state of an object to another; the server refuses it if the object has changed since
+    the first.
+    """
     before, after = to_dict(old), to_dict(new)
     patch = merge_difference(before, after)
     metadata = patch.setdefault("metadata", {})

@@ -216,7 +216,7 @@ def _count(faults: dict[FaultKey, ManifestFault], key: FaultKey, fault: Manifest
 
 
 def kind_name(obj: UnknownObject) -> str:
-    """The kind as people write it; with its group where it is a custom one, or another kind has that name."""
+    """The kind for messages; with its group for a custom kind, or if another kind has the same name."""
     group = group_of(obj.api_version)
     has_group = is_custom_group(group) or (obj.kind in KINDS and group)
     return f"{obj.kind}.{group}" if has_group else obj.kind

@@ -116,7 +116,9 @@ NONE_INVALID: Sequence[InvalidObject] = ()
 
 
 class ObjectCheck:
-    """Judges the objects of a file, piece by piece: pods and nodes that are like a valid one by the rest alone."""
+    """Checks the objects of a file, piece by piece; of pods and nodes that equal a valid one in part, only the rest is
+    checked.
+    """
 
     def __init__(self) -> None:
         self._valid: set[tuple[object, ...]] = set()

@@ -1,4 +1,4 @@
-"""Exchanges: fleets near a given one, with some nodes fewer, more or other ones, drawn at random from a fixed seed."""
+"""Exchanges: fleets near a given one, with some nodes removed, added or replaced at random from a fixed seed."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ RESERVE_SHARE, VARIANTS_SHARE = 0.4, 0.5
 LP_SHARE = 0.2
 """Share of the time that a linear program may take."""
 RELAX_S = 2.0
-"""Time that column generation takes: few classes are done by then, with many it does not raise the bound for long."""
+"""Time limit of column generation; with many classes it raises the bound for a short time only."""
 SPARE_SHARE = 0.005
 """Share of the price that spare pods are worth at most."""
 VARIANT_STEP = 0.015
@@ -60,8 +60,7 @@ LEFT_FACTOR = 1.3
 STEPS, MOST_REACH = (0.002, 0.004, 0.008, 0.016), 64.0
 """Shares of the price that exchanges may save, in turn, and the factor for small fleets."""
 DRAWN, BATCH, UNFIT = 48, 4, 2
-"""Number of fleets that are drawn at a time, the number of these that are verified, and that number if none seems to
-be good.
+"""Numbers of fleets that are drawn at a time, that are verified then, and that are verified if none seems to be good.
 """
 STALLS, LONGEST_CHAIN = 4, 12
 """Number of draws in a row without a cheaper fleet, and of ever cheaper ones, after which the last one is verified."""
@@ -146,7 +145,7 @@ class FleetSearch:
         self._improve()
 
     def _search_with_spare_room(self) -> None:
-        """The best fleet gets nodes for spare pods; if it cannot, as pools have no further node, it stays as it is."""
+        """Add nodes for spare pods to the best fleet, unless its pools have no further node."""
         best, price = self.state.best, self.state.price
         if best is None or not self.verifier.take_spare_pods(self._worth, SPARE_SHARE * price):
             return
@@ -321,7 +320,7 @@ class FleetSearch:
                 failures += BATCH
 
     def _descend(self, exchanges: FleetExchanges, fleet: Fleet, reach: float, scale: int) -> None:
-        """Go from a steady fleet to ever cheaper ones, and verify the last, or one before it if a guess was wrong."""
+        """Descend from a steady fleet to cheaper ones, and verify the last, or an earlier one if a guess was wrong."""
         chain, failures = [fleet], 0
         while failures < STALLS and len(chain) < LONGEST_CHAIN and not self._is_over():
             found = self._screened(self._draw(exchanges, chain[-1], reach, scale), 0)
@@ -463,7 +462,7 @@ class FleetSearch:
         self.state.bound = max(self.state.bound, next_sum(bound, prices))
 
     def _offer(self, verdict: FleetVerdict) -> bool:
-        """Take a good fleet that is cheaper than the best one, and try it without the nodes that run no pods."""
+        """Record a good fleet that is cheaper than the best one, and try it without empty nodes."""
         price = verdict.fleet.price(self.probe.options)
         if not verdict.is_good or price >= self.state.price - CLOSE:
             verdict.simulation = None

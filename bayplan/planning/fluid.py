@@ -72,7 +72,7 @@ class PlanningProblem:
     requests: NDArray[Any]
     """Per class and resource."""
     demand: Floats
-    """Pods per class; more than there are when a fleet must stand a loss."""
+    """Pods per class; more than in the workload if a fleet must survive the loss of nodes."""
     pool_rows: Sequence[PoolRow]
     kept_room: Floats | None = None
     """The rest of the nodes that stay, all together."""
@@ -199,9 +199,7 @@ class FluidPlan:
         return np.inf if found is None else found.objective
 
     def reserve_for(self, price: float, variant: FleetVariant) -> float | None:
-        """The largest reserve with which the problem with parts of nodes comes to at most a price; None if none
-        does.
-        """
+        """The largest reserve for which the relaxed problem has at most this price; None if there is none."""
         low, high = -RESERVE_ACCURACY, MOST_RESERVE
         while high - low > RESERVE_ACCURACY:
             reserve = max((low + high) / 2, 0.0)

@@ -89,7 +89,9 @@ def best_pattern(
 
 
 def _is_useful(option: NodeOption, requests: Ints, limits: Ints, values: Floats) -> Bools:
-    """bool per class: False for one that another replaces: worth as much, no larger, and enough of it for a node."""
+    """bool per class: False if another class replaces it: at least the same worth, not larger, and enough pods for a
+    node.
+    """
     fits = np.where(requests > 0, option.free // np.maximum(requests, 1), np.iinfo(np.int64).max)
     is_plenty = limits >= fits.min(axis=1, initial=np.iinfo(np.int64).max)
     # replaces[i, k]: class i can take the place of class k.

@@ -148,8 +148,8 @@ def probe_workload(
     _add_claims(empty, census)
     notes += (f"refused: {refusal}" for refusal in census.refusals)
     probe = _judge(empty, pods, spots, notes)
-    told = {reason.partition(";")[0] for one in probe.unplaceable for reason in one.reasons}
-    probe.notes += (text for text in census.remarks if text.partition(";")[0] not in told)
+    reported = {reason.partition(";")[0] for one in probe.unplaceable for reason in one.reasons}
+    probe.notes += (text for text in census.remarks if text.partition(";")[0] not in reported)
     options = without_replaceable(probe.options, needed)
     left_out = len(probe.options) - len(options)
     if left_out:

@@ -155,7 +155,9 @@ class FleetScreen:
         return ScreenedFleets(chosen, fleets[order[0]])
 
     def _missing_with_ties(self, fleet: Fleet) -> Ints | None:
-        """int64 per class: the pods that stay pending with some of many seeds of ties; None if there is no guess."""
+        """int64 per class: the pods that stay pending with at least one of many seeds of ties; None if there is no
+        guess.
+        """
         for ties in MANY_TIES:
             missing = self.missing([fleet], ties)
             if missing is None or missing.any():

@@ -97,7 +97,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
                 yield Placement(name, within, tier)
 
     def _domain_of_scheduled(self, group: PodGroupInfo, keys: Sequence[str]) -> str | Status | None:
-        """The domain that members have nodes in already; None if no member has a node, a Status: it is not one."""
+        """The domain of the members' nodes; None if no member has a node, a Status if they do not have one domain."""
         table = self.handle.table
         members = self.handle.pod_groups.members(("PodGroup", group.namespace, group.name))
         domain: str | None = None

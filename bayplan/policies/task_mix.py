@@ -166,9 +166,8 @@ class GpuTaskMix:
         return unused
 
     def unusable_with_share(self, keys: Ints, free: Ints, milli: int) -> Ints:
-        """int64 per node and GPU: the same once `milli` of that GPU is given away.
-
-        `keys` are those after it. Meaningless where less than `milli` is free.
+        """int64 per node and GPU: the same after `milli` of that GPU is allocated, with the `keys` of the result.
+        Meaningless where less than `milli` is free.
         """
         by_key = keys[:, None]
         unused = self._unused[by_key, free]

@@ -127,7 +127,7 @@ Labels = Callable[[str], Mapping[str, str]]
 
 
 def avoided_labels(differences: Iterable[DecisionDifference], labels: Labels) -> dict[str, str]:
-    """By name of a scheduler: a label of all nodes that are best here and were never chosen, and of no chosen one."""
+    """By scheduler: a label of all nodes that are best here but were never chosen, and of no chosen node."""
     rows: dict[str, list[DecisionDifference]] = {}
     for one in differences:
         if one.result == ReplayVerdict.OTHER and one.here and not is_refused_here(one):

@@ -83,7 +83,7 @@ class UnplaceablePods(PlainPart):
 
 @dataclass(frozen=True, slots=True)
 class NeglectedPod:
-    """A pod that waits at the end of a run, though a new node that a pool may have would take it."""
+    """A pod that waits at the end of a run, though it fits on a new node that its pool allows."""
 
     pod: str
     pool: str

@@ -16,7 +16,7 @@ PENDING = "pending"
 SAMPLES = 60
 
 UseMove: TypeAlias = tuple[float, Pod | Node, int]
-"""At this time a pod comes to a node or leaves it, starts or ends to wait, or a node comes or goes: 1 or -1."""
+"""A change at a time: 1 or -1 for a pod on a node, a waiting pod, or a node."""
 
 
 class MeansOverTime(PlainPart):

@@ -1,4 +1,4 @@
-"""Shortcuts of the cycle of a pod group, over placements and in preemption, equal trying every member."""
+"""Shortcuts of the cycle of a pod group, over placements and in preemption, give the result of trying every member."""
 
 import random
 from typing import Any

@@ -121,7 +121,7 @@ def repair_claims(ask: Ask) -> Iterator[Remedy]:
     classes = list(_missing_classes(ask))
     if classes:
         yield in_words(classes)
-        if not ask.helps(classes):  # another claim is at fault, too
+        if not ask.helps(classes):  # another claim is refused, too
             yield from _without_volumes(ask)
         return
     yield from _label_node(ask)

@@ -35,7 +35,7 @@ BINDINGS, CLUSTER_BINDINGS = f"rolebindings.{GROUP}", f"clusterrolebindings.{GRO
 class RbacAuthorizer:
     """Answers from the RBAC objects in the store. The group system:masters may do everything.
 
-    Without `is_on`, so may everyone who was authenticated.
+    Without `is_on` every authenticated user may do everything.
     """
 
     def __init__(self, store: Store, is_on: bool) -> None:

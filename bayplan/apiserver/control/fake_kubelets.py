@@ -245,7 +245,7 @@ class NodeLeases:
         timers.after(clock.speed, self._renew_some)
 
     def add(self, name: str) -> None:
-        """Make the lease of this node, and renew it from now on; one from before a restart stays until its turn."""
+        """Create the lease of this node, and renew it; an existing lease is kept until its renewal is due."""
         self._names[name] = None
         if self._store.get(LEASES, (NODE_LEASES, name)) is None:
             self._renew(name, self._renewed())

@@ -106,7 +106,7 @@ class WorkloadControllers(Controllers):
         return super()._resize(deployment, replica_set, replicas, may_delete)
 
     def _release_claims(self, pod: Pod) -> None:
-        """Let the claims of a pod that is one too many for its StatefulSet go with it, if that is its policy."""
+        """Let the claims of a surplus pod of a StatefulSet be deleted with it, if that is the policy."""
         key = self._pods.owner_of(pod)
         owner: KubeObject | None = self._cluster.get(*key) if key is not None else None
         if not isinstance(owner, StatefulSet) or not stateful_sets.drops_claims(owner, pod):

@@ -125,7 +125,7 @@ class ServedConnection(asyncio.Protocol):
         if self._request is None and not self.is_paused:
             self._proceed()
         elif len(self._unread) > MAX_HEAD and self._is_reading:
-            self._is_reading = False  # it sends without waiting for answers
+            self._is_reading = False  # the client sends without waiting for responses
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:

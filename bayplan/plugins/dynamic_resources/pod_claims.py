@@ -26,11 +26,11 @@ from ...framework.lister import Lister
 # pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
 
 PENDING = "DynamicResources"
-"""In the state of a group: the uids of the claims that its members were given devices for in this cycle."""
+"""In the state of a group: the uids of the claims whose devices were allocated for its members in this cycle."""
 
 
 def pending_in(state: CycleState) -> set[str]:
-    """The claims that members of the pod's group are about to get in this cycle; empty outside of such a cycle."""
+    """The claims allocated for members of the pod's group in this cycle; empty outside of such a cycle."""
     if state.group is None:
         return set()
     found: set[str] | None = state.group.get(PENDING)

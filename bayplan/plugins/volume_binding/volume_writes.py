@@ -1,4 +1,4 @@
-"""Volume writes: write down which volumes a pod was given, and wait until they are its own.
+"""Volume writes: bind the volumes chosen for a pod to its claims, and wait until they are bound.
 
 Mirrors AssumePodVolumes, BindPodVolumes and checkBindings of pkg/scheduler/framework/plugins/volumebinding/binder.go.
 """

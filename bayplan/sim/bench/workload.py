@@ -56,7 +56,7 @@ class BenchWorkload:
 
     @property
     def feature_gates(self) -> FeatureGates:
-        """The gates of the case and of the size, in the release; one that it merged into another switches that on."""
+        """The gates of the case and of the size, in the release; a gate that was merged into another enables that."""
         given = self.case.file.feature_gates | self.size.feature_gates
         release = choose_release(self.kubernetes_version)
         merged = {new: True for old, new in release.merged_gates.items() if given.get(old)}

@@ -48,7 +48,7 @@ class RunRecord:
     parts: FreeParts = field(default_factory=dict)
     """Free amounts of the parts of the remaining nodes, by resource, where a plugin reports them (`free_parts`)."""
     overpromised: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """By resource with shares, such as those of GPUs: the amount on each remaining node that no part of it has."""
+    """By resource with shares, such as those of GPUs: the amount on each remaining node beyond what its parts have."""
     devices: Mapping[str, DriverDevices] = field(default_factory=dict)
     """The devices by driver."""
     time_s: float = 0.0

@@ -31,7 +31,7 @@ OWN_DURATION = 30
 GAP_SHARE = 0.1
 """Part of the mean gap below which two arrivals belong to one burst."""
 BURSTY = 1.5
-"""Variance by mean of arrivals, from one window to the next, above which there are bursts; 1 for a Poisson process."""
+"""Ratio of variance to mean of the arrivals per window above which there are bursts; 1 for a Poisson process."""
 SMALLEST_BURST = 3
 RAYLEIGH = 6.0
 """Twice the number of arrivals times the squared resultant above which a time of day counts: 95 % confidence."""

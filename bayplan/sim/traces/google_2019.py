@@ -201,9 +201,7 @@ class _Submission:
 
     @property
     def duration_s(self) -> float | None:
-        """Duration of its run, or if it never ran the duration that it wanted; None if it ended after the end of the
-        trace.
-        """
+        """Duration of its run, or the expected one if it never ran; None if it ended after the end of the trace."""
         if self.end_us is None:
             return None
         start_us = self.submitted_us if self.scheduled_us is None else self.scheduled_us

@@ -28,7 +28,7 @@ PODS = TraceTable(
     "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,"
     "creation_time,deletion_time,scheduled_time",
     "pods, or a variant",
-    # The tables multigpu20 to multigpu50 have no others.
+    # The tables multigpu20 to multigpu50 contain only these.
     needed=("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"),
 )
 NODE_FILE, POD_FILE = f"{NODES.name}.csv", f"{PODS.name}.csv"

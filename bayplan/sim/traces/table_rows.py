@@ -179,7 +179,7 @@ def _open(file: Path) -> Iterator[IO[str]]:
         with tarfile.open(fileobj=stream, mode="r|") as archive:
             archive.fileobj.seekable = lambda: False  # type: ignore[attr-defined] # it lacks it
             for member in archive:
-                # A sparse member has holes, which are no bytes of the archive, and no limit counts them.
+                # Refuse sparse members: their holes are not bytes of the archive, so no limit counts them.
                 is_table = member.name.endswith(".csv") and not member.issparse()
                 part = archive.extractfile(member) if is_table else None
                 if part is not None:

@@ -8,7 +8,7 @@ from bayplan.sim.bench.op_executor import execute
 from bayplan.sim.bench.workload import Request, make_workload
 
 COMMANDS = ("simulate", "deployments", "plan-web", "plan-openb")
-"""They run a command: see test_end_to_end.py and test_plans.py."""
+"""Workloads that run a command: see test_end_to_end.py and test_plans.py."""
 CASES = [case for case in own_cases() if case.name not in COMMANDS]
 NODES, PODS = 30, 200
 SIZES = {"trace": (300, PODS), "placement": (NODES, 192), "group-preemption": (80, 64)}
