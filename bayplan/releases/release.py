@@ -191,7 +191,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Gates that this release no longer has, each with the gate that replaces it."""
 
     api_versions: dict[str, str] = changing(**_API_VERSIONS)
-    """API versions of kinds that not all releases have in the same one."""
+    """API versions of kinds whose version differs between releases."""
     missing_metrics: frozenset[str] = changing(
         v1_33=frozenset(_SINCE_1_35 | _SINCE_1_36 | _SINCE_1_37),
         v1_34=frozenset(_SINCE_1_35 | _SINCE_1_36 | _SINCE_1_37 | _UP_TO_1_33),
@@ -244,7 +244,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     tells_preemption: bool = since("1.37")
     """A successful preemption is part of the message."""
     tells_claims_kept: bool = until("1.37")
-    """DynamicResources has a reason in PostFilter for claims that it does not give up."""
+    """PostFilter of DynamicResources reports a reason for claims that it does not deallocate."""
     budgets_stop_at_first: bool = since("1.37")
     """A victim is not counted against the budgets after the first that it exceeds."""
     unstarted_victims_by_place: bool = since("1.37")
