@@ -1,7 +1,7 @@
 """Compiled kernel: whether the extension module of `amounts` can be used. Needs no NumPy: `--version` reads this.
 
 The module contains a digest of the files that it was compiled from (`hatch_build.py` passes it to the compiler). In a
-checkout it is compared with the files beside the module, whose times prove nothing: a copied module has a new one.
+checkout it is compared with the files beside the module, whose times are not reliable: a copied module has a new one.
 """
 
 from __future__ import annotations

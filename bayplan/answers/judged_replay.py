@@ -1,4 +1,4 @@
-"""Judged replay: every decision in a recording, held against the state of the cluster in which it was made."""
+"""Judged replay: every decision in a recording, compared with the state of the cluster in which it was made."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def _parts(found: Counterfactual) -> Iterator[list[RemedyLine]]:
 
 
 def _of_any_node(text: str, node: str) -> str:
-    """The text about a node, without its name. A name that could be a word of ours is left in."""
+    """The text about a node, without its name. A name that could be an ordinary word is kept."""
     if len(node) < SHORTEST_NAME:
         return text
     named = re.compile(rf"(?:\bnode )?(?<![\w.-]){re.escape(node)}(?![\w.-])")

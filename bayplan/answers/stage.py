@@ -193,7 +193,7 @@ class Stage:
         return self._add(successor)
 
     def drive_off(self, pod: Pod, why: str) -> bool:
-        """Remove the pod from its node for good or, if a controller recreates it, as an eviction does.
+        """Remove the pod from its node permanently or, if a controller recreates it, as an eviction does.
 
         False for a pod that stays with its node, and ends with it.
         """

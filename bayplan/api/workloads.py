@@ -267,7 +267,7 @@ class Job(KubeObject, frozen=True):
 
     @property
     def has_started(self) -> bool:
-        """Whether its controller has had it before: it has started, ended pods, or been suspended."""
+        """Whether its controller has handled it before: it has a start time, ended pods, or was suspended."""
         status = self.status
         was_suspended = any(c.type == "Suspended" for c in status.conditions or ())
         return bool(status.start_time or status.succeeded or status.failed or was_suspended)

@@ -117,7 +117,7 @@ class Core:
         self.inbox.put(do)
 
     async def catch_up(self) -> bool:
-        """Return when all input was processed and the resulting output was handed over.
+        """Return when all input was processed and the resulting output was delivered.
 
         False if that takes too long: a plugin does not return.
         """
@@ -132,7 +132,7 @@ class Core:
         return True
 
     async def stop(self, timeout_s: float) -> None:
-        """Schedule no more, and give up the work under way."""
+        """Stop scheduling, and abandon the work under way."""
         self._scheduler = None
         self._alarm.set(self.loop, None)
         self.executor.cancel()
@@ -203,7 +203,7 @@ class CoreThread(Core):
         super().drive(scheduler)
 
     async def stop(self, timeout_s: float) -> None:
-        """Schedule no more, and end the thread."""
+        """Stop scheduling, and end the thread."""
         if not self._thread.is_alive():
             return
         loop = asyncio.get_running_loop()

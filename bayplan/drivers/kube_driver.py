@@ -209,12 +209,12 @@ class KubeDriver:
             task.cancel()
 
     async def stop(self) -> None:
-        """Take no more pods, let the work under way finish, and end; a second call does nothing."""
+        """Stop scheduling, finish the work under way, and end; a second call does nothing."""
         if self._is_stopped:
             return
         self._is_stopped, self._is_running = True, False
         self.core.allow(False)
-        responds = await self.core.catch_up()  # all decisions were handed over
+        responds = await self.core.catch_up()  # all decisions were delivered
         self._sender.end()
         await self._sender.finish(DRAIN_S)
         if responds:

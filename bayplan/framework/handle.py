@@ -189,7 +189,9 @@ class WaitingPod(Protocol):
         """Refuse the pod; returns whether that was the first decision."""
 
     def preempt(self, plugin: str, message: str) -> bool:
-        """Push the pod out; it is retried as after an error. Returns whether that was the first decision."""
+        """Preempt the waiting pod, which is retried as after an error. Returns whether this is the first decision
+        about it.
+        """
 
 
 class WaitingPods(Protocol):

@@ -1,8 +1,8 @@
 """Retry backoff: exponential backoff with jitter.
 
 As in k8s.io/apimachinery/pkg/util/wait, a step doubles up to a limit, jitter adds up to the whole of it, and a long
-enough time without failures resets it. The limit is lower than client-go's 30 s, so that a scheduler is at work again a
-few seconds after an API server is.
+enough time without failures resets it. The limit is lower than client-go's 30 s, so that a scheduler continues a few
+seconds after an API server is available again.
 """
 
 from __future__ import annotations

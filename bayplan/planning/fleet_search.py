@@ -265,7 +265,7 @@ class FleetSearch:
         )  # the first is the number of pods
 
     def _variant_fleet(self, fluid: FluidPlan, variant: FleetVariant) -> Fleet | None:
-        """The fleet a little below the best price with the largest reserve for it; None if all are dearer."""
+        """The fleet a little below the best price with the largest reserve for it; None if all are more expensive."""
         reserve = fluid.reserve_for(self._variant_price, variant)
         counts = None if reserve is None else fluid.whole(reserve, variant)
         return None if counts is None else self._fleet(counts)

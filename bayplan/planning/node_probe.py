@@ -311,7 +311,7 @@ def _caps(
 def _options(
     spots: Sequence[_Spot], accepts: Bools, caps: Ints, resources: Sequence[str]
 ) -> list[NodeOption]:
-    """The nodes, with zones of a type joined that make no difference."""
+    """The nodes, with equivalent zones of a type joined."""
     joined: dict[tuple[object, ...], list[int]] = {}
     for i, spot in enumerate(spots):
         free = tuple(spot.free.get(name, 0) for name in resources)

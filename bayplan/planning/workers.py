@@ -34,7 +34,7 @@ class FleetWorker:
         self._process.start()
         end.close()
         self.fleet: Fleet | None = None
-        """The fleet it is at work on."""
+        """The fleet that it verifies."""
         self.is_gone = False
         self.cpu_s = 0.0
         """Processor time as of the last answer, and of all once it has ended."""
@@ -64,7 +64,7 @@ class FleetWorker:
         return answer
 
     def end(self) -> None:
-        """Stop it, whatever it is at."""
+        """Stop it at once."""
         before_s = _children_cpu_s()
         self._process.terminate()
         self._process.join()

@@ -40,7 +40,7 @@ def test_empty_nodes_under_a_budget_go_every_25_s() -> None:
     ],
 )
 def test_policies(policy: str, left: int) -> None:
-    """Moving five pods from a cheap node to a dear one saves a hundredth of the cost."""
+    """Moving five pods from a cheap node to an expensive one saves a hundredth of the cost."""
     types = make_type("cheap", 2, 0.01), make_type("dear", 4, 1.0)
     pool = make_pool(*types, consolidation_policy=policy, budgets=(NodeBudget("100%"),))
     objects = [

@@ -1,4 +1,4 @@
-"""Shadow: `bayplan shadow` beside a scheduler at work: every decision is the same, and nothing is written.
+"""Shadow: `bayplan shadow` beside a running scheduler: every decision is the same, and nothing is written.
 
 Restarts of the API server and of the shadow itself, which continues with its state, lead to no false difference.
 """

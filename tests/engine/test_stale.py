@@ -1,4 +1,4 @@
-"""Stale answers: after each kind of change the engine decides anew, and otherwise than before."""
+"""Stale answers: after each kind of change the engine gives a new decision, which differs."""
 
 import gc
 from collections.abc import Callable

@@ -93,7 +93,7 @@ def test_larger_nodes_take_the_same_pods_and_stay_within_the_limits_of_their_poo
 
     assert with_larger(fleet_of(2), probe) == fleet_of(1, 1)
     assert with_larger(fleet_of(3), probe) is None  # 2 x 8 + 2 cores are above the limit
-    assert with_larger(fleet_of(0, 1), probe) is None  # the dearer type has less memory
+    assert with_larger(fleet_of(0, 1), probe) is None  # the more expensive type has less memory
 
 
 def test_growing_ends_when_a_node_more_for_every_pod_does_not_help() -> None:

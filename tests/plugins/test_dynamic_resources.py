@@ -1,4 +1,4 @@
-"""DynamicResources up to Filter, and when it gives up a claim."""
+"""DynamicResources up to Filter, and the deallocation of claims."""
 
 from typing import Any
 

@@ -109,7 +109,7 @@ def test_an_older_decision_does_not_take_back_a_newer_one() -> None:
     assert len(objects) == 1
 
 
-# Whatever happens, in whatever order
+# Random steps in random order
 
 actions = st.lists(
     st.tuples(

@@ -1,4 +1,4 @@
-"""Assessment: a node that a pod went to, held against all others."""
+"""Assessment: the node of a pod, compared with all others."""
 
 from typing import Any
 

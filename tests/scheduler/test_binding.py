@@ -1,4 +1,4 @@
-"""The binding cycle: whatever goes wrong after the node is chosen, it is undone as if it had not been."""
+"""The binding cycle: after any failure past the choice of the node, all steps are undone."""
 
 from typing import Any
 

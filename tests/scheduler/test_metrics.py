@@ -1,4 +1,4 @@
-"""Metrics of a scheduler at work."""
+"""Metrics of a running scheduler."""
 
 from collections.abc import Mapping
 from typing import Any

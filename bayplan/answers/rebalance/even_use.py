@@ -26,7 +26,7 @@ ENOUGH_TRIED = 40
 LEAST_GAIN = 0.00005
 """A move that lowers the objective by less is not worth an eviction: tables show a gain of 0.00%."""
 FEW = 500
-"""Number of pods that are put in order at first; seldom are more needed."""
+"""Number of pods that are sorted at first; more are rarely needed."""
 
 Size = tuple[int, ...]
 """The pod's usage of each main resource."""

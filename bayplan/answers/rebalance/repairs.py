@@ -35,7 +35,7 @@ class Misplaced:
         self._kinds: dict[PodKey, dict[str, int]] = {}
         """Pods that the filters cannot tell apart, by name, and their rows."""
         self._refusing: dict[PodKey, Bools] = {}
-        """Per row, for pods that do not depend on other pods: an answer is cached for good."""
+        """Per row, for pods that do not depend on other pods: answers that never become stale."""
         row_of, judged = mover.table.row_of, dict[PodKey, bool]()
         for pod in mover.pods():
             key = pod.pod_class, pod.spec

@@ -94,7 +94,7 @@ class _Search:
         return self._answers[counts]
 
     def count_left(self, counts: Counts) -> int:
-        """The number of unplaced pods with these nodes, beyond those that cannot be helped."""
+        """The number of unplaced pods with these nodes, without pods that fit on no such node."""
         left = unplaced(self.ask(counts))
         if len(left) <= len(self._hopeless):
             return 0

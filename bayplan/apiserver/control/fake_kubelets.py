@@ -219,7 +219,7 @@ class NodeAgents(StageSink, WatchHandler):
             self._events.waits_to_restart(pod)
 
     def end(self, pod: Pod, exit_code: int) -> None:
-        """The containers have ended for good."""
+        """The containers have ended and are not restarted."""
         self.write(pod, lambda tree, now: kubelet_statuses.ended(tree, exit_code, now))
 
     def refuse(self, pod: Pod, annotation: str, fault: str) -> None:

@@ -112,7 +112,7 @@ def restarted(tree: Tree, now: str, is_ready: bool) -> Tree:
 
 
 def ended(tree: Tree, exit_code: int, now: str) -> Tree:
-    """A pod whose containers have ended for good."""
+    """A pod whose containers have ended and are not restarted."""
     status = {**(tree.get("status") or {}), "phase": "Failed" if exit_code else "Succeeded"}
     over = {"status": "False", "reason": "PodFailed" if exit_code else "PodCompleted"}
     set_conditions(status, [{"type": kind, **over} for kind in READINESS], now)

@@ -104,7 +104,7 @@ def _course_text(answer: WhatIfAnswer) -> str:
 
 
 def _grouped(changes: list[PodChange], everything: bool) -> list[list[PodChange]]:
-    """Pods of one workload to which the same happens for the same reasons; each by itself with `everything`."""
+    """Pods of one workload with the same outcome for the same reasons; each pod separately with `everything`."""
     groups: dict[object, list[PodChange]] = {}
     for change in changes:
         key: object = change.key

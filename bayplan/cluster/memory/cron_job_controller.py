@@ -1,7 +1,7 @@
 """Cron job controller: create the Jobs of CronJobs at their times.
 
-Mirrors pkg/controller/cronjob/{cronjob_controllerv2,utils}.go: a time that was missed is made up for, once and within
-the starting deadline; with the policy Forbid a job waits for the one before it, with Replace that is deleted.
+Mirrors pkg/controller/cronjob/{cronjob_controllerv2,utils}.go: a missed time is run later, once and within the
+starting deadline; with the policy Forbid a job waits for the one before it, with Replace that is deleted.
 """
 
 from __future__ import annotations

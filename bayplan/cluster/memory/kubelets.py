@@ -99,7 +99,7 @@ class Kubelets(StageSink, WatchHandler):
             self._write(pod, _in_phase("Running", pod.status, UNREADY))
 
     def end(self, pod: Pod, exit_code: int) -> None:
-        """The containers have ended for good."""
+        """The containers have ended and are not restarted."""
         self._write(pod, pod_life.finished(pod, "Failed" if exit_code else "Succeeded"))
 
     def remove(self, pod: Pod) -> None:

@@ -20,7 +20,7 @@ PodsOf = Callable[[KubeObject], OwnedPods]
 
 
 class AdmissionRefusal(msgspec.Struct, frozen=True):
-    """Pods of a workload, or an object by itself, that were refused, and why.
+    """Refused pods of a workload, or a refused object, and the reason.
 
     `count` is the number of pods or claims; 0 where the object itself, or a change of it, was refused.
     """

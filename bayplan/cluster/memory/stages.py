@@ -43,7 +43,7 @@ class StageSink:
         """The containers have ended and are started again in `wait_s`."""
 
     def end(self, pod: Pod, exit_code: int) -> None:
-        """The containers have ended for good."""
+        """The containers have ended and are not restarted."""
 
     def remove(self, pod: Pod) -> None:
         """A terminating pod has ended."""

@@ -15,7 +15,7 @@ from .device_pools import Amounts, DeviceId, PoolId, PoolView
 
 
 class Allocated:
-    """The devices that claims have. `used` is called with the pool of each device that is taken or given back.
+    """The devices that claims have. `used` is called with the pool of each device that is allocated or released.
 
     Unless devices `are_shared`, a share of one counts as the whole device.
     """

@@ -65,7 +65,7 @@ class Offer:
             and not self.consumes
             and all(c.request_policy is None for c in self.capacity.values())
         )
-        """Whether it is free or in use, and there is no more to it."""
+        """Whether the device is simply free or in use, without shares or counters."""
         self.memo: dict[Any, Any] = {}
 
     @property

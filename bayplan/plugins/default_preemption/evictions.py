@@ -31,7 +31,7 @@ class VictimEvictions:
     def evict(
         self, pod: Pod, chosen: Victims, account: Preemption, is_on_trial: bool = False
     ) -> None:
-        """Push the victims out; lower-priority pods nominated to the node lose their nomination.
+        """Evict the victims; lower-priority pods nominated to the node lose their nomination.
 
         Deleting pods takes time: until it is done the pod stays out of the queue.
         """
@@ -122,7 +122,7 @@ class VictimEvictions:
             clear()
 
     def evict_within_attempt(self, pod: Pod, chosen: Victims, account: Preemption) -> Status:
-        """Push the victims out with feature gate SchedulerAsyncPreemption off: one that cannot be fails the attempt.
+        """Evict the victims with feature gate SchedulerAsyncPreemption off: a failed eviction fails the attempt.
 
         The scheduler's thread never waits for an API server: until a client has answered, no other pod is tried, and
         the attempt does not end.

@@ -195,7 +195,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         return Status(Code.Success, (f"{text}, preempting {len(chosen.pods)} victims",))
 
     def _not_helpful(self) -> tuple[PostFilterResult, Status]:
-        """Result when no node can be helped by removing pods."""
+        """Result if removing pods helps on no node."""
         nodes = self.handle.table.node_count
         if self._useless is None or self._useless[0] != nodes:
             account = Preemption(reasons=Counter({NOT_HELPFUL: nodes}))
@@ -205,7 +205,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         return self._useless[1:]
 
     def _none_helped(self, reasons: Counter[str]) -> Status:
-        """Status when no node can be helped, for these reasons."""
+        """Status if preemption helps on no node, for these reasons."""
         nodes, given = self.handle.table.node_count, tuple(reasons.items())
         if self._last_refusal[0] != nodes or self._last_refusal[1] != given:
             status = _told(unschedulable(no_node_available(nodes, reasons)))
@@ -349,7 +349,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         trial: GroupTrial,
         try_group: TryGroup,
     ) -> tuple[Sequence[Pod], Status]:
-        """The victims by the rules of v1.37, with its texts; none while those of an earlier attempt are leaving."""
+        """The victims by the rules of v1.37, with its texts; none while victims of an earlier attempt are terminating."""
         if self._forbids(group, pods):
             return (), unschedulable(f"{FOR_GROUP}: {NEVER}")
         if self._waits_for_victims(group, pods, units):
@@ -407,7 +407,7 @@ def _ask(extenders: PreemptionExtenders, pod: Pod, account: Preemption) -> Victi
 
 
 def is_preempted(pod: Pod) -> bool:
-    """Whether the pod is being deleted because the scheduler pushed it out."""
+    """Whether the pod is being deleted because the scheduler preempted it."""
     return pod.is_terminating and any(
         condition.type == "DisruptionTarget"
         and condition.status == "True"

@@ -1,4 +1,4 @@
-"""ClaimState: the claims of a pod from PreFilter to PreBind, and how they are given back if they keep it from its node.
+"""ClaimState: the claims of a pod from PreFilter to PreBind, and how they are deallocated if they exclude its node.
 
 Mirrors stateData and PostFilter of pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
 """

@@ -260,9 +260,7 @@ class ClaimBinder:
     # Undoing
 
     def undo(self, pod: Pod, given: list[Given], has_written_pod: bool = False) -> Steps[None]:
-        """Give back assumed devices, and no longer name the pod as a user. A claim that cannot be written is left as it
-        is.
-        """
+        """Release assumed devices, and remove the pod from the users. A claim that cannot be written is not changed."""
         for one in given:
             if one.pending_uid:
                 self._devices.claims.end(one.pending_uid)
@@ -293,7 +291,7 @@ class ClaimBinder:
         self._devices.claims.wrote(written)
 
     def deallocate(self, claim: ResourceClaim) -> Steps[None]:
-        """Give back the devices of an unused claim."""
+        """Deallocate an unused claim."""
         written = yield self._handle.client.update_status(
             replace(claim, status=ResourceClaimStatus())
         )
@@ -336,7 +334,7 @@ async def _drive_later(steps: Steps[T], answer: Any, finish: Callable[[T], Any])
         finished = finish(stop.value)
         return await finished if inspect.isawaitable(finished) else finished
     finally:
-        steps.close()  # the devices of a cancelled pod are given back now, not when it is collected
+        steps.close()  # the devices of a cancelled pod are released now, not by the garbage collector
 
 
 def is_ready(claim: ResourceClaim) -> bool:

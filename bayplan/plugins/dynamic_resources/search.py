@@ -49,7 +49,7 @@ class BranchEnd(Enum):
     NO = 0
     YES = 1
     TOO_MANY = 2
-    """The claim would have more devices than a claim can have, whatever was taken before."""
+    """The claim would exceed the limit of devices of a claim, whichever devices were taken before."""
 
 
 NO, YES, TOO_MANY = BranchEnd.NO, BranchEnd.YES, BranchEnd.TOO_MANY

@@ -182,7 +182,7 @@ class PlanRun(_Run, frozen=True, kw_only=True, rename="camel", tag="plan"):
 
     @property
     def gap(self) -> float:
-        """The share of the bound by which the plan is dearer."""
+        """The gap between the price of the plan and the bound, as a share of the bound."""
         return self.price / self.bound - 1 if self.bound > 0 else 1.0
 
 

@@ -86,8 +86,8 @@ class StreamReport:
     """The result of a simulation whose pods were streamed."""
 
     counts: Mapping[str, int]
-    """Pods that ended or are there at the end, and of these: placed, finished; and preempted ones, which are not among
-    them."""
+    """Number of pods without preempted ones, and of these the placed and the finished; the number of preempted pods.
+    """
     running: int
     """Number of pods on a node at the start."""
     nodes: int

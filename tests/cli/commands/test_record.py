@@ -1,4 +1,4 @@
-"""`bayplan record` of a live scheduler at work, and `bayplan replay` of it: the same decisions."""
+"""`bayplan record` of a live scheduler, and `bayplan replay` of it: the same decisions."""
 
 import asyncio
 import gzip
