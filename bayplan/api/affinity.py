@@ -72,7 +72,7 @@ class PodAffinity(Wire, frozen=True):
 
 
 class PodAntiAffinity(PodAffinity, frozen=True):
-    """Required and preferred pods to be away from."""
+    """Required and preferred anti-affinity terms."""
 
 
 class Affinity(Wire, frozen=True):

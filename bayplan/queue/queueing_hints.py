@@ -187,7 +187,7 @@ class HintPlan:
         return keys
 
     def _targets(self, rejection: Rejection) -> Sequence[Affected] | None:
-        """How the hints to call name the pods that an event may affect; None if not all of them do."""
+        """Functions by which the hints name the pods that an event may affect; None if a hint has none."""
         targets: list[Affected] = []
         for hint, _ in self._find_calls(rejection, is_timed=False):
             target = None if hint is None else targets_of(hint)

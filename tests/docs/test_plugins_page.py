@@ -9,7 +9,7 @@ from bayplan.table import NodeTable
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text()
 NOT_FOR_PLUGINS = {
-    # How the columns and what is kept from pod to pod are made.
+    # Internals of the columns and of caches.
     *("size", "live_column", "unschedulable_column", "pod_count_column", "max_pods_column"),
     *("row_changes", "node_changes", "order_changes", "namespaces_version"),
     *("amounts", "amounts_at", "offered", "followed", "count_amounts"),

@@ -1,4 +1,4 @@
-"""Storm: a small one. `make storm` sends more."""
+"""Storm: a small number of random requests. `make storm` sends more."""
 
 import sys
 from pathlib import Path

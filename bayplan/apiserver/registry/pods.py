@@ -28,7 +28,7 @@ TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region
 
 
 def note_gates(tree: Tree, now: str) -> None:
-    """Say in the status of a new pod that gates hold it back."""
+    """Write into the status of a new pod that gates hold it."""
     if tree["spec"].get("schedulingGates"):
         tree["status"]["conditions"] = [
             {

@@ -236,7 +236,9 @@ def read_scheduler_and_cluster(
 
 
 def note_recorded(reading: ClusterReading, settings: Settings) -> None:
-    """Say on standard error that files name a release, unless it is the default one; a live one is named already."""
+    """Print to standard error that files name a release, unless it is the default one; that of a live cluster is
+    printed already.
+    """
     from ...releases.release import DEFAULT_RELEASE
 
     is_told = reading.is_live or not reading.version
@@ -350,7 +352,7 @@ _TAKEN_ELSEWHERE = {
 
 
 def _note_unused(unused: Mapping[str, int]) -> None:
-    """Say on standard error which objects were not used."""
+    """Print the unused objects to standard error."""
     from ...api.custom_workloads import is_custom_group
 
     for kind in _TAKEN_ELSEWHERE.keys() & unused:
@@ -375,7 +377,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def note_groups(manifests: Manifests, *schedulers: Settings) -> None:
-    """Say on standard error which PodGroups, or which of their fields, have no effect with these feature gates."""
+    """Print to standard error the PodGroups, or their fields, that have no effect with these feature gates."""
     from ...sim.settings import ignored_groups
 
     for text in dict.fromkeys(ignored_groups(manifests.objects, each) for each in schedulers):
@@ -384,7 +386,7 @@ def note_groups(manifests: Manifests, *schedulers: Settings) -> None:
 
 
 def _note_present(pods: Sequence[Pod]) -> None:
-    """Say on standard error which pods were not added."""
+    """Print to standard error the pods that were not added."""
     if len(pods) == 1:
         note(f"pod {pods[0].key} is in the cluster already and stays as it is there")
     elif pods:

@@ -111,7 +111,7 @@ def render_account(
 
 
 def render_numbers(console: Console, accounts: Sequence[PodExplanation]) -> None:
-    """Say how many of several pods have a node."""
+    """Print how many of several pods have a node."""
     numbers = Counter[str]()
     for account in accounts:
         is_asked = account.verdict is PodVerdict.FITS and account.settled.as_is

@@ -38,7 +38,7 @@ class NodeNames:
         return text if self._ends is None else self._ends.sub("", text)
 
     def tell(self, console: Console) -> None:
-        """Say once which suffix the names have."""
+        """Print the common suffix of the names once."""
         if self.suffix:
             console.print(Text(f"Node names without {self.suffix}\n", style="dim"), soft_wrap=True)
 

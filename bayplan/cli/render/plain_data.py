@@ -27,7 +27,7 @@ class AnswerForm(StrEnum):
 
 
 class ReportForm(StrEnum):
-    """How a report is printed that has no rows of its own to name or to add."""
+    """Output forms of a report, which has no names to list and no further rows."""
 
     TABLE = "table"
     JSON = "json"

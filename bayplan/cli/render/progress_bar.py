@@ -56,7 +56,7 @@ class ProgressBar:
         return bar, bar.add_task(self._label, total=total)
 
     def describe(self, label: str) -> None:
-        """Say something else beside the bar."""
+        """Change the text beside the bar."""
         self._label = label
         if self._bar is not None:
             self._bar.update(self._task, description=label)

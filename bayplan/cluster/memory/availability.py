@@ -27,7 +27,7 @@ Waiting: TypeAlias = Deployment | ReplicaSet | ReplicationController | StatefulS
 
 
 class Availability:
-    """Tells which pods are available, and calls `recheck` with a workload when one of its pods becomes so.
+    """The available pods; calls `recheck` with a workload when one of its pods becomes available.
 
     Without a clock and timers a ready pod is available at once.
     """

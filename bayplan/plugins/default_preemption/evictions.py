@@ -96,8 +96,8 @@ class VictimEvictions:
     ) -> None:
         """Clear the nominations of lower-priority pods to the node.
 
-        While the nodes of a group are on trial, the members after the pod still see them: kube-scheduler learns of its
-        own clearing from the API server.
+        While the nodes of a group are on trial, the members after the pod still see them: kube-scheduler reads cleared
+        nominations from the API server.
         """
         handle = self._plugin.handle
         nominated = handle.nominator.nominated_pods(chosen.node_name)

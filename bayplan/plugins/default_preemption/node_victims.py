@@ -121,6 +121,6 @@ class OneByOne:
 
 
 def reject_without_victims(table: NodeTable, rows: Ints, offset: int, account: Preemption) -> None:
-    """Say of the nodes at `rows`, from that at `offset` on, that they have no pods of lower priority."""
+    """Record for the nodes at `rows`, from that at `offset` on, that they have no pods of lower priority."""
     names = map(table.names.__getitem__, rotated(rows, offset).tolist())
     account.rejected.update(dict.fromkeys(names, unresolvable(NO_VICTIMS)))

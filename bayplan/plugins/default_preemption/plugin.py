@@ -349,7 +349,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         trial: GroupTrial,
         try_group: TryGroup,
     ) -> tuple[Sequence[Pod], Status]:
-        """The victims by the rules of v1.37, with its texts; none while victims of an earlier attempt are terminating."""
+        """The victims by the rules of v1.37, with its texts; none while those of an earlier attempt are terminating."""
         if self._forbids(group, pods):
             return (), unschedulable(f"{FOR_GROUP}: {NEVER}")
         if self._waits_for_victims(group, pods, units):

@@ -190,7 +190,7 @@ class ClaimBinder:
         return replace(claim.status, allocation=has, reserved_for=users)
 
     def _tell_pod(self, pod: Pod, claim: ResourceClaim, requests: ExtendedRequests) -> Steps[None]:
-        """Say in the pod's status which claim has its extended resources."""
+        """Write the claim for the pod's extended resources into the pod's status."""
         if not requests.mappings:  # the node has the resources itself; kube-scheduler fails here
             raise ClaimBindingError(
                 f"nil or empty request mappings, no update of pod {pod.key} ExtendedResourceClaimStatus"

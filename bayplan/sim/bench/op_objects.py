@@ -81,7 +81,7 @@ class Maker:
             yield from (template.text(env) for template, env in self._turns(index))
 
     def _turns(self, index: int) -> Iterator[tuple[Template, Env]]:
-        """The templates whose turn it is, with the values."""
+        """The templates for this number, with their values."""
         row = self._rows[index % len(self._rows)] if self._rows else {}
         env = {**row, **self._env, "Index": index}
         for templates in self._templates:

@@ -147,7 +147,7 @@ def web_config(is_aligned: bool) -> dict[str, Any] | None:
 
 
 def openb_config(is_aligned: bool) -> dict[str, Any]:
-    """How full a node is counts more than for web, so that nodes stay empty for pods with eight GPUs."""
+    """The use of a node counts more than for web, so that nodes stay empty for pods with eight GPUs."""
     return filling_config(("cpu", "memory", GPU), 3 if is_aligned else 0)
 
 

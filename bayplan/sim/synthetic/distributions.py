@@ -28,7 +28,7 @@ PLAIN = ("sigma", "alpha")
 
 
 class DrawnNumber(msgspec.Struct, frozen=True):
-    """How a number is drawn. A number above `highest` is drawn again, so that the tail is cut off, not piled up."""
+    """A distribution of numbers. A number above `highest` is drawn again, so that the tail is cut off, not piled up."""
 
     kind: str
     parameters: tuple[float, ...] = ()

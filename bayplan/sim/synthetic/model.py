@@ -47,7 +47,7 @@ class JobKind(msgspec.Struct, frozen=True):
     duration: DrawnNumber | None = None
     """Seconds on the node; None if it does not end."""
     share: float = 1.0
-    """How frequent it is, as compared with other kinds."""
+    """Relative frequency among the kinds."""
     namespace: str = "default"
     pods: DrawnNumber = ONE
     is_gang: bool = False

@@ -220,7 +220,7 @@ class ByTier(FilterPlugin, ScorePlugin):
 
 
 class ByOtherLabel(ByTier):
-    """Tells nodes apart by something else than it judges them by."""
+    """Distinguishes nodes by another fact than the one that it evaluates."""
 
     key: ClassVar[str] = "zone"
 

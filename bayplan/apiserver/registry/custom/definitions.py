@@ -95,7 +95,7 @@ class Definitions:
         tree["status"] = status | {"storedVersions": stored}
 
     def accept(self, tree: Tree, now: str) -> None:
-        """Say in the status which names are accepted."""
+        """Write the accepted names into the status."""
         names, problem = self._accepted(tree)
         status = tree["status"]
         status["acceptedNames"] = names
