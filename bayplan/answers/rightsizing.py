@@ -33,7 +33,7 @@ Place: TypeAlias = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class RequestProposal(PlainPart):
-    """A container of a workload, whose request of a resource should be another one."""
+    """A container of a workload whose request of a resource should be changed."""
 
     PLAIN = "workload container resource pods requested# used# proposed# frees#"
 

@@ -43,7 +43,7 @@ from .scale_down import Alarm, ScaleDown
 MAX_UNUSED = 3
 """Launches for one pod of nodes that never ran a pod; after that, further ones do not help."""
 LOOK_S = 10.0
-"""From one round of Karpenter for a waiting pod to the next."""
+"""Time between two rounds of Karpenter for a waiting pod."""
 DISRUPTION = ("budgets", "consolidation_policy", "consolidate_after_s")
 
 
