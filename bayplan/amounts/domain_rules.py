@@ -30,7 +30,7 @@ class MaxSkew(NamedTuple):
     pods: CountedPods
     allowance: int
     domains: Ints | None = None
-    """Codes; None means 0 is the number to compare with."""
+    """Codes; None to compare with 0."""
     needs_label: bool = False
 
 

@@ -84,7 +84,7 @@ def _use_the_same(pod: Pod, other: Pod) -> bool:
 
 
 class Filled(NamedTuple):
-    """int64 [places, pods] each: the row that a pod gets and the value that it has then; -1: none is feasible."""
+    """int64 [places, pods] each: the row that a pod gets and the value that it has then; -1 if no row is feasible."""
 
     hosts: Ints
     values: Ints

@@ -66,7 +66,7 @@ class Weighted(NamedTuple):
 
 
 class Best(msgspec.Struct, frozen=True):
-    """The highest total (-1: none), how many rows have it, how many rows are not refused, the first row that has it."""
+    """The highest total (-1 if none), how many rows have it, how many are not refused, the first row that has it."""
 
     total: int
     ties: int

@@ -131,7 +131,7 @@ def rotated(rows: Ints, start: int) -> Ints:
 
 
 def count_short(rule: FitRule, short: Iterable[Ints]) -> dict[str, int]:
-    """On how many rows each reason of the rule stands, for the bits of rows."""
+    """Number of rows per reason of the rule, for the bits of rows."""
     counts: dict[str, int] = {}
     for bits in short:
         if bits.any():

@@ -73,7 +73,7 @@ class ClassPlan(msgspec.Struct, frozen=True, eq=False):
     """The plan for pods that plugins with cached answers cannot tell apart."""
 
     pre_filters: dict[str, PreFilterPlugin]
-    """By name, those that are run for every pod."""
+    """Plugins that run for every pod, by name."""
     skip_filter: frozenset[str]
     filters: ByScope[Placed]
     scores: ByScope[Scorer]
@@ -204,7 +204,7 @@ class Planner:
 
 
 def _codes_of(answer: Any) -> Any:
-    """A key as it is; of `settled` the codes of PreFilter and PreScore, None where none is given."""
+    """The key unchanged; for `settled` the codes of PreFilter and PreScore, None if absent."""
     if not isinstance(answer, Settled):
         return answer
     first, second, _ = answer

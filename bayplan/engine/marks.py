@@ -21,7 +21,7 @@ from .class_plan import ClassPlan
 
 
 class GroupRules(NamedTuple):
-    """The rules that are all GROUPS plugins go by for one class of pods."""
+    """The rules that replace all GROUPS plugins for one class of pods."""
 
     judge: Any
     """The rules in the compiled kernel."""
@@ -32,7 +32,7 @@ class GroupRules(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Marks:
-    """By what GROUPS plugins tell rows apart, for one class of pods."""
+    """The columns by which GROUPS plugins distinguish rows, for one class of pods."""
 
     columns: tuple[RowValues, ...] | None
     """Rows of equal values get equal answers; None if the plugins read more than columns."""
@@ -41,13 +41,13 @@ class Marks:
     rules: GroupRules | None = None
     """None if some plugins have to be called."""
     nodes_keys: Sequence[Callable[[], Hashable]] | None = None
-    """Give what of the nodes they depend on; None means anything."""
+    """Give the facts about nodes that the marks depend on; None if unknown."""
     nodes_key: Hashable = None
     nodes_version: int = -1
-    """That of the log of node changes, for which they are right."""
+    """Version of the log of node changes for which the marks are valid."""
 
     def hold(self, table: NodeTable) -> bool:
-        """Whether they are right for the nodes that there are."""
+        """Whether the marks are valid for the present nodes."""
         version = table.node_changes.version
         if self.nodes_version == version:
             return True

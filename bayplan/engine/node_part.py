@@ -28,7 +28,7 @@ class NodePart:
         self._plan = plan
         self._nodes = -1
         self.statuses: StatusNumbers = {}
-        """Of its own filters, and of those on rows in views that have this part."""
+        """Statuses of its own filters, and of filters on rows in views with this part."""
         self.base: Ints = np.zeros(0, dtype=np.int64)
         self.raws = {s.plugin: self.base for s in plan.scores.on_node if s.is_raw}
         self.raw_ids: Ints | None = None

@@ -123,7 +123,7 @@ def _arrays(view: ClassView, columns: Sequence[RowValues]) -> list[Ints]:
 
 
 def apply_rules(calls: PodCalls, view: ClassView, rules: GroupRules, groups: Any) -> None:
-    """Give tracked groups their points, or refuse them, by the rules that live plugins go by."""
+    """Give tracked groups their points, or refuse them, by the rules of the live plugins."""
     raw_ids, judge = view.part.raw_ids, rules.judge
     judge.judge(groups, raw_ids)
     if raw_ids is not None and judge.present and judge.present != view.present:

@@ -362,7 +362,7 @@ def _may_block(plugin: PreBindPlugin | BindPlugin, method: Callable[..., Answer]
 
 
 def then(answer: Answer, following: Callable[[], Answer]) -> Answer:
-    """After a success go on with `following`; anything else is the answer."""
+    """Continue with `following` after a success, else return the answer."""
     if isinstance(answer, Status):
         return following() if answer.is_success else answer
     return _then_later(answer, following)

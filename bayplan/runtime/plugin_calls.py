@@ -232,7 +232,7 @@ def _check_names(names: Any) -> None:
 
 def check_range(plugin: ScorePlugin, scores: Ints) -> None:
     """Raise when a normalised score is below 0 or above 100."""
-    # Read as unsigned, a negative number is a very large one: one look finds both.
+    # Read as unsigned, a negative number is very large: one comparison finds both.
     if scores.size and scores.view(np.uint64).max() > 100:
         score = int(scores.min() if scores.min() < 0 else scores.max())
         text = f'plugin "{plugin.name}" returns an invalid score {score}, it should in the range of'
@@ -255,7 +255,7 @@ def is_normalized(plugin: ScorePlugin) -> bool:
 
 
 def ignores_repetition(plugin: ScorePlugin) -> bool:
-    """Whether `normalize` goes by which scores there are, not by how often each occurs: tried on sample scores."""
+    """Whether `normalize` depends on the set of scores only, not on how often each occurs; tried on samples."""
     if has_own(plugin, ScorePlugin, "normalize_rows"):
         return False  # it reads which nodes have them
     draw = random.Random(0)  # NumPy's takes longer to import than these take

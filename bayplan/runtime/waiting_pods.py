@@ -34,7 +34,7 @@ class HeldPod:
         return list(self._pending)
 
     def allow(self, plugin: str) -> None:
-        """`plugin` no longer holds the pod back; when none does, the pod goes on."""
+        """Allow the pod on behalf of `plugin`; it continues when no plugin holds it."""
         timer = self._pending.pop(plugin, None)
         if timer is not None:
             timer.cancel()

@@ -80,7 +80,7 @@ class Attempt(Struct):
     status: Status | None = None
     """For a pod that was not bound: the status the attempt ended with."""
     number: int = 1
-    """Which attempt at this pod it is."""
+    """Number of this attempt at the pod."""
     feasible_nodes: int = 0
     evaluated_nodes: int = 0
     from_nomination: bool = False

@@ -53,7 +53,7 @@ class Binding(Struct, eq=False):
     """The plugins with work for the pod."""
     is_permitted: bool = False
     is_beside: bool = False
-    """It did not end at once: it goes on beside the scheduling of other pods."""
+    """True if the cycle continues beside the scheduling of other pods."""
     _is_held: bool = False
     """Permit holds the pod."""
     _permit: Status = SUCCESS
@@ -115,7 +115,7 @@ class Binding(Struct, eq=False):
         return True
 
     def begin(self) -> None:
-        """Go on, unless Permit still holds the pod: then later."""
+        """Start PreBind and Bind, unless Permit holds the pod."""
         self._has_begun = True
         if (self._is_held or self._has_pre_bind) and self._tools.announces:
             self._announce()

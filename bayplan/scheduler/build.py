@@ -252,7 +252,7 @@ def _make_queue(
 
 
 def _registrations(profile: ProfileRuntime) -> list[Registration]:
-    """Which plugin waits for which events; extenders declare no events, and so wait for any."""
+    """The events that each plugin waits for; extenders declare none, and wait for any."""
     registrations: list[Registration] = []
     if profile.handle.extenders is not None:
         events = default_events(profile.handle.feature_gates)

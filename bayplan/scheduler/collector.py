@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 YOUNG = 100_000
-"""New objects after which the young ones are gone through; some thousand pods."""
+"""Allocations between collections of the young generation; some thousand pods."""
 
 
 @contextmanager

@@ -262,7 +262,7 @@ class Decider:
         self, profile: ProfileRuntime, attempt: Attempt, search: Search, totals: Ints
     ) -> tuple[Ints, Bools]:
         """`totals` with the scores of the extenders, and the nodes that got one."""
-        assert self._extenders is not None, "asked only when there are extenders"
+        assert self._extenders is not None, "called with extenders only"
         table, found = self._table, search.found(self._table)
         given = self._extenders.score(attempt.pod, found)
         positions = np.searchsorted(table.numbers(search.rows), found)

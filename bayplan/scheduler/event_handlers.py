@@ -94,7 +94,7 @@ class EventHandlers:
         return obj if self.read_pod is None or not isinstance(obj, Pod) else self.read_pod(obj)
 
     def on_add(self, obj: Any) -> None:
-        """An object came."""
+        """Handle an added object."""
         match obj:
             case Pod():
                 self._on_pod(None, obj if self.read_pod is None else self.read_pod(obj))
@@ -107,7 +107,7 @@ class EventHandlers:
                 self._on_other(ActionType.Add, None, obj)
 
     def on_update(self, old: Any, new: Any) -> None:
-        """An object changed."""
+        """Handle a changed object."""
         if isinstance(new, Pod):
             if self.read_pod is not None:
                 new = self.read_pod(new)
@@ -129,7 +129,7 @@ class EventHandlers:
                 self._on_other(ActionType.Update, old, new)
 
     def on_delete(self, obj: Any) -> None:
-        """An object went."""
+        """Handle a deleted object."""
         match obj:
             case Pod():
                 self._on_pod(obj if self.read_pod is None else self.read_pod(obj), None)

@@ -100,7 +100,7 @@ class HTTPExtender:
         return False
 
     def filter(self, pod: Pod, nodes: Sequence[Node]) -> Filtered:
-        """Which of `nodes` the extender would take."""
+        """The nodes of `nodes` that the extender accepts."""
         given = {node.name for node in nodes}
         if not self.config.filter_verb:
             return Filtered([node.name for node in nodes], {}, {})

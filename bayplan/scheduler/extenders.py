@@ -42,7 +42,7 @@ class ExtenderScores(msgspec.Struct):
 
     total: Ints
     is_scored: Bools
-    """Which nodes some extender named at all, be it with 0."""
+    """The nodes that some extender named, even with 0 points."""
     each: list[tuple[str, int, dict[str, int]]]
     """Of every extender that scores: its address, its weight, and its scores by node name."""
 
@@ -95,7 +95,7 @@ class Extenders:
         return RowsLeft(left, are_bare)
 
     def score(self, pod: Pod, rows: Ints) -> ExtenderScores:
-        """Points of the extenders for `rows`; one that fails gives nothing."""
+        """Points of the extenders for `rows`; none from one that fails."""
         names = [self._table.names[row] for row in rows]
         position = {name: i for i, name in enumerate(names)}
         totals = [0] * len(names)

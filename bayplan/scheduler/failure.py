@@ -80,7 +80,7 @@ class FailureHandler:
             self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, assumed, None)
         self.requeue(binding.queued, attempt)
         if has_left and status.is_rejected:
-            # After the pod itself is back, and not for it: its own reservation was never the reason.
+            # After the pod is requeued, and not for it: its own reservation was never the reason.
             self._queue.move_all_to_active_or_backoff(
                 ASSIGNED_POD_DELETE, assumed, None, lambda pod: pod.uid != assumed.uid
             )

@@ -151,7 +151,7 @@ class NodeFinder:
         except PluginRunError as error:
             if search.nominated_row is None:
                 raise
-            # Only an explanation has come here: the nominated node is taken without judging the others.
+            # Reached by explanations only: the nominated node is taken without judging the others.
             log.warning("pod %s: nodes besides its nominated node: %s", pod.key, error)
             search.rows = np.array([search.nominated_row])
         times[FILTERED] = perf_counter()

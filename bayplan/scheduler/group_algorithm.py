@@ -386,7 +386,7 @@ class GroupConditions:
         self._clock = clock
 
     def set(self, account: GroupAttempt) -> None:
-        """Set the condition; one that is True stays so, and a group that is gone has none."""
+        """Set the condition; a true condition stays true, and a deleted group has none."""
         where = account.group
         group = self._cluster.get("PodGroup", where.namespace, where.name)
         if not isinstance(group, PodGroup):

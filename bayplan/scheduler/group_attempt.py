@@ -33,7 +33,7 @@ class MemberTrial(msgspec.Struct):
 
     @property
     def has_node(self) -> bool:
-        """Whether the member fits as things are."""
+        """Whether the member has a node in this attempt."""
         return self.attempt.status is None
 
     def reject_with_group(self) -> None:

@@ -179,7 +179,7 @@ class GroupCycle:
             self._tools.cycle.decider.note_victims(held.pod, held.victims)
 
     def _make_room(self, run: GroupAlgorithm, account: GroupAttempt) -> None:
-        """The group does not fit: try to push other pods out, anywhere in the cluster."""
+        """Preempt pods anywhere in the cluster for a group that does not fit."""
         preemption = account.preemption = self._preempt(run)
         status, result = preemption.status, account.result
         if status.is_success:

@@ -196,7 +196,7 @@ def gated_attempts(scheduler: Scheduler) -> list[Attempt]:
     attempts = []
     for info in scheduler.queue.gated():
         status = info.gated_by
-        assert status is not None, "a pod is gated by what a plugin said"
+        assert status is not None, "a gated pod has a status"
         attempt = Attempt(info.pod, Outcome.GATED, status=status, number=info.attempts)
         attempt.message = status.message
         if scheduler.decider.explains:
@@ -250,7 +250,7 @@ class GroupInquiry:
         placement, however many there are. If it `explains`, with explanations, for a scheduler that records them.
         """
         scheduler = self._scheduler
-        assert scheduler.groups is not None, "asked only with pod groups"
+        assert scheduler.groups is not None, "called with pod groups only"
         brief = nullcontext() if explains else scheduler.decider.briefly()
         with _nominations_kept(scheduler.queue.nominator), brief:
             return scheduler.groups.judge(self.pods, makes_room, tells_all)

@@ -66,9 +66,9 @@ class Parts(msgspec.Struct):
     extenders: Extenders | None = None
     """None when the configuration names none."""
     metrics: SchedulerMetrics = msgspec.field(default_factory=SchedulerMetrics)
-    """Those of the profiles, too."""
+    """Shared with the profiles."""
     faults: PluginFaults = msgspec.field(default_factory=PluginFaults)
-    """Those of the profiles, too."""
+    """Shared with the profiles."""
 
     @property
     def is_observed(self) -> bool:
@@ -77,7 +77,7 @@ class Parts(msgspec.Struct):
 
     @property
     def feature_gates(self) -> FeatureGates:
-        """Those of the profiles, which share them."""
+        """The feature gates, which all profiles share."""
         return next(iter(self.profiles.values())).handle.feature_gates
 
     @property

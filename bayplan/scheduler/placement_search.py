@@ -22,9 +22,9 @@ from .deciding import Decider
 from .select_host import TieBreak
 
 GANG_SCHEDULING = "GangScheduling"
-"""The Permit plugin that goes by the number of members with a node alone."""
+"""The Permit plugin that only counts members with a node."""
 FEW_PLACEMENTS = 4
-"""Up to here all of them are tried in full."""
+"""Number of placements up to which all are tried in full."""
 
 
 class PlacementSearch:
@@ -166,7 +166,7 @@ class GroupFilling:
         return True
 
     def _fits(self) -> bool:
-        """Put the members on rows; the way they go is kept if enough of them fit."""
+        """Put the members on rows; the assignment is kept if enough of them fit."""
         ends = np.array([len(self._rows)], dtype=np.int64)
         hosts, values = fill(self._table, self._kinds, self._classes, self._rows, ends, self._ranks)
         rows = hosts[0].tolist()

@@ -112,7 +112,7 @@ def _are_few(count: int, size: int) -> bool:
 
 
 class FirstByName(TieBreak):
-    """The one with the smallest name: the same answer whatever the order of events."""
+    """Choose the smallest name, whatever the order of events."""
 
     def __init__(self) -> None:
         self._version = -1

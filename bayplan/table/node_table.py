@@ -148,7 +148,7 @@ class NodeTable:
         return NodeInfo(self, row)
 
     def count_amounts(self, row: int, pod: Pod, change: int) -> None:
-        """Count the amounts of a pod at `row` so many times (writer only)."""
+        """Count the amounts of a pod at `row`, `change` times (writer only)."""
         status = pod.status
         if status is EMPTY_STATUS or not status.has_resources:
             # Pods of a DaemonSet or a StatefulSet differ in their node or claims, not in amounts.

@@ -27,7 +27,7 @@ ABOVE_ALL = np.iinfo(np.int64).max
 """A priority that no pod has."""
 ANY_ORDER = -1
 MOST_LABELS = 65_536
-"""With more than so many kinds of pods, those that are gone are forgotten."""
+"""Number of kinds of pods above which unused kinds are dropped."""
 
 
 class PodMatrix:
@@ -103,7 +103,7 @@ class PodMatrix:
         return None if rows is None or started is None else list({*rows, *started})
 
     def index_of(self, resource: str) -> int | None:
-        """Where `resource` is in `amounts`; None when no pod has asked for it."""
+        """Position of `resource` in `amounts`; None if no pod requests it."""
         return self.resources.get(resource)
 
     def _fill(self, row: int, pods: list[Pod]) -> None:

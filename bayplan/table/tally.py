@@ -49,7 +49,7 @@ class DomainTally:
             self._changes[code] = self._changes.get(code, 0) + change
 
     def clone(self) -> DomainTally:
-        """A copy whose changes leave this one as it is."""
+        """A copy that can be changed independently."""
         copy = DomainTally(self.label, self._shared)
         copy._changes = self._changes.copy()
         return copy

@@ -182,9 +182,9 @@ class LabelClass:
         self.sample = sample
         self.aliases: list[PodClass] = []
         self.live: dict[int, int] = {}
-        """By row: how many there are that are not being deleted."""
+        """Number of matching pods that are not being deleted, by row."""
         self.leaving: dict[int, int] = {}
-        """By row: how many there are that are."""
+        """Number of matching pods that are being deleted, by row."""
         self.counts: list[DomainCounts] = []
         self.live_counts: list[DomainCounts] = []
         """Those of terms for which pods that are being deleted do not count."""
@@ -205,7 +205,7 @@ class TermCounts:
         self._by_label: dict[tuple[str, str], set[LabelClass]] = {}
         self._terms: dict[PodTerm, DomainCounts] = {}  # in order of last use
         self._terms_by_label: dict[tuple[str, str] | None, dict[PodTerm, DomainCounts]] = {}
-        """By a label that their selectors insist on; under None those that insist on none."""
+        """By a label that their selectors require; None for terms that require none."""
         self.dropped = 0
         """Number of dropped terms: their counts are no longer up to date."""
 
@@ -253,7 +253,7 @@ class TermCounts:
             self._drop_class(pod)
 
     def add_pods(self, rows: Mapping[int, int], pod: Pod) -> None:
-        """Pods like `pod` came: so many at each of `rows` (writer only)."""
+        """Count added pods like `pod`, a number for each of `rows` (writer only)."""
         label_class = self._class_of(pod)
         is_live = pod.deletion_timestamp is None
         there = label_class.live if is_live else label_class.leaving

@@ -292,7 +292,7 @@ class TableWriter:
             table.images.touch(row)
 
     def _count_together(self, rows: Mapping[int, int], pod: Pod) -> None:
-        """Count pods like `pod`: so many at each of `rows`. The rows are yet to be logged."""
+        """Count pods like `pod`, a number for each of `rows`. The caller logs the rows."""
         table = self.table
         at = np.fromiter(rows.keys(), dtype=np.int64, count=len(rows))
         counts = np.fromiter(rows.values(), dtype=np.int64, count=len(rows))
