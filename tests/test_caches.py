@@ -40,6 +40,30 @@ def test_the_table_of_caches_is_that_of_the_source() -> None:
         assert (ROOT / test).exists(), test
 
 
+DECIDING = ("amounts", "cache", "engine", "framework", "plugins", "queue", "runtime", "table")
+"""Folders of code that is called for a decision."""
+
+
+def memoized(source: str) -> Iterator[tuple[str, list[str]]]:
+    """The functions whose answers `functools` keeps, and the types of their parameters."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef) and any(
+            re.match(r"(functools\.)?(lru_)?cache\b", ast.unparse(each))
+            for each in node.decorator_list
+        ):
+            kinds = [each.annotation for each in node.args.args]
+            yield node.name, [ast.unparse(kind) if kind else "" for kind in kinds]
+
+
+def test_functools_keeps_only_what_is_read_from_one_value() -> None:
+    sources = [path for folder in DECIDING for path in (ROOT / "bayplan" / folder).rglob("*.py")]
+    found = [each for path in sources for each in memoized(path.read_text(encoding="utf-8"))]
+
+    assert found, "some texts are parsed once"
+    others = [(name, kinds) for name, kinds in found if kinds not in (["str"], ["datetime"])]
+    assert not others, "answers that may become stale belong in a StampedCache"
+
+
 def test_an_answer_is_valid_for_its_stamp() -> None:
     cache: StampedCache[str, int] = StampedCache("test stamp")
     assert cache.get("a", 1) is None
