@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..errors import InputError, one_of
 from .meta import Wire
@@ -300,3 +300,19 @@ def _requirement(match: re.Match[str]) -> Requirement:
             key=match["key"], operator=_OPERATORS[match["op"]], values=(match["value"],)
         )
     return Requirement(key=match["key"], operator="Exists")
+
+
+_SET_TEXT = {"In": "{} in ({})", "NotIn": "{} notin ({})", "DoesNotExist": "!{}"}
+
+
+def label_query(selector: Mapping[str, Any] | None) -> str:
+    """A label selector, or a map of labels, in the syntax of queries, by key."""
+    given = selector or {}
+    labels = (
+        given.get("matchLabels") if given.keys() & {"matchLabels", "matchExpressions"} else given
+    )
+    found = [(str(key), f"{key}={value}") for key, value in (labels or {}).items()]
+    for one in given.get("matchExpressions") or ():
+        values = ",".join(sorted(one.get("values") or ()))
+        found.append((one["key"], _SET_TEXT.get(one["operator"], "{}").format(one["key"], values)))
+    return ",".join(text for _, text in sorted(found))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...api.rules.field_causes import invalid_value
+from ...api.selectors import label_query
 from .object_registry import Edit, ObjectRegistry
 from .resource_table import ApiResource
 from .status_errors import bad_request, internal, invalid, stale
@@ -29,7 +30,7 @@ def scale_of(resource: ApiResource, tree: Mapping[str, Any]) -> Tree:
         if replicas is None:
             raise internal(f'the spec replicas field "{resource.scale}" does not exist')
     else:
-        selector = _selector_text(spec.get("selector"))
+        selector = label_query(spec.get("selector"))
     status: Tree = {"replicas": int(_at(tree, status_path) or 0)}
     if selector:
         status["selector"] = selector
@@ -87,24 +88,3 @@ def _set(tree: Tree, path: str, value: Any) -> None:
         tree[step] = dict(tree.get(step) or {})
         tree = tree[step]
     tree[last] = value
-
-
-def _selector_text(selector: Mapping[str, Any] | None) -> str:
-    """The selector in query syntax."""
-    if not selector:
-        return ""
-    if "matchLabels" not in selector and "matchExpressions" not in selector:
-        return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
-    parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
-    for one in selector.get("matchExpressions") or ():
-        values = ",".join(one.get("values") or ())
-        match one.get("operator"):
-            case "In":
-                parts.append(f"{one['key']} in ({values})")
-            case "NotIn":
-                parts.append(f"{one['key']} notin ({values})")
-            case "Exists":
-                parts.append(str(one["key"]))
-            case _:
-                parts.append(f"!{one['key']}")
-    return ",".join(parts)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ...api.pod_groups import SCHEDULED_CONDITIONS
+from ...api.selectors import label_query
 from ...cluster.memory.default_class import is_default_class
 
 Tree = Mapping[str, Any]
@@ -95,7 +96,7 @@ def labels_at(*path: str) -> Cell:
 
 def selector_at(*path: str) -> Cell:
     """A cell with the label selector at a path, which may be a map of labels."""
-    return lambda tree, now: _selector_text(at(tree, *path) or {})
+    return lambda tree, now: label_query(at(tree, *path)) or NONE
 
 
 def reference_at(*path: str, names: Iterable[str] = ("kind", "name")) -> Cell:
@@ -106,16 +107,6 @@ def reference_at(*path: str, names: Iterable[str] = ("kind", "name")) -> Cell:
         return "/".join(str(reference[name]) for name in names if reference.get(name))
 
     return cell
-
-
-def _selector_text(selector: Tree) -> str:
-    if "matchLabels" not in selector and "matchExpressions" not in selector:
-        return _pairs(selector)
-    parts = [] if not selector.get("matchLabels") else [_pairs(selector["matchLabels"])]
-    for one in selector.get("matchExpressions") or ():
-        values = ",".join(one.get("values") or ())
-        parts.append(f"{one['key']} {one['operator'].lower()} ({values})" if values else one["key"])
-    return _joined(parts)
 
 
 # Pods and nodes

@@ -34,7 +34,7 @@ def expressions(*given: tuple[str, str, list[str]]) -> dict[str, Any]:
                 ("ready", "Exists", []),
                 ("old", "DoesNotExist", []),
             ),
-            {"replicas": 4, "selector": "a=1,b=2,tier in (x,y),zone notin (z),ready,!old"},
+            {"replicas": 4, "selector": "a=1,b=2,!old,ready,tier in (x,y),zone notin (z)"},
             id="expressions",
         ),
     ],

@@ -16,6 +16,7 @@ SELECTOR = {
     "matchExpressions": [
         {"key": "tier", "operator": "In", "values": ["a", "b"]},
         {"key": "old", "operator": "Exists"},
+        {"key": "gone", "operator": "DoesNotExist"},
     ],
 }
 TEMPLATE = {
@@ -173,7 +174,7 @@ DEFAULT = {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"
                 "Ready": "1/3",
                 "Up-to-date": 2,
                 "Available": 1,
-                "Selector": "app=web,tier in (a,b),old",
+                "Selector": "app=web,!gone,old,tier in (a,b)",
                 **LISTED,
             },
             id="a deployment",
