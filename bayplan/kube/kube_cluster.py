@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from functools import partial
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -23,16 +24,19 @@ from ..cluster.objects.object_index import ClusterObject, ObjectIndex
 from ..errors import ApiError, ConflictError, DecodeError, NotFoundError
 from ..framework.handle import PodEvent
 from ..framework.preemptor import preempted_event
-from .connection import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH, UnreachableError
+from .connection import (
+    JSON,
+    MERGE_PATCH,
+    STRATEGIC_MERGE_PATCH,
+    UnreachableError,
+    decode_tree,
+)
 from .patches import group_status_patch, object_patch, status_patch
 from .pod_statuses import BINDING, STATUS_PATCH, ApiCalls, PodStatuses
 from .reflector import DELETED, ObjectEvent
 from .retry_backoff import Backoff
 from .sender import Job, Order, PostOrder, Result, Sender
 from .watched_kinds import RESOURCES, path_of
-
-if TYPE_CHECKING:
-    from .sender import Sender
 
 # Group statuses: conditions of PodGroups, one patch per group at a time.
 # Mirrors PatchPodGroupStatus of pkg/scheduler/util/utils.go: a strategic merge patch with the conditions that
@@ -148,7 +152,7 @@ class KubeCluster(ObjectIndex):
         """Bind the pod to a node; the future raises ApiError when the cluster refuses."""
         path, body = path_and_body(pod, node_name)
         future = self._loop.create_future()
-        order = PostOrder(path, body, future, Confirm(pod, node_name))
+        order = PostOrder(path, body, future, partial(confirm_binding, pod, node_name))
 
         def send() -> None:
             if self.calls is not None:
@@ -330,22 +334,6 @@ def _is_newer(listed: Any, written: Any) -> bool:
 FIRST_WAIT_S, MAX_WAIT_S = 0.4, 0.8
 
 
-class _Spec(msgspec.Struct):
-    node_name: str = msgspec.field(default="", name="nodeName")
-
-
-class _Metadata(msgspec.Struct):
-    uid: str = ""
-
-
-class _BoundPod(msgspec.Struct):
-    metadata: _Metadata
-    spec: _Spec
-
-
-_PODS = msgspec.json.Decoder(_BoundPod)
-
-
 def path_and_body(pod: Pod, node_name: str) -> tuple[str, bytes]:
     """The path and body of a binding."""
     # Names and uids consist of letters, digits, dots and hyphens: nothing to escape.
@@ -357,38 +345,25 @@ def path_and_body(pod: Pod, node_name: str) -> tuple[str, bytes]:
     return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding", body.encode()
 
 
-class Confirm:
-    """Determines whether a pod was bound to its intended node.
+async def confirm_binding(pod: Pod, node_name: str, sender: Sender, error: ApiError) -> None:
+    """Return if the pod was bound to its intended node; raise `error`, the apparent failure, if it was not.
 
     A broken connection leaves open whether a binding arrived, and repeating one that arrived is rejected.
     Treating that as a failure would free the resources of the pod until a watch corrects it. So the pod is read,
     if necessary once the server is back, and stays assumed until then. kube-scheduler does not do this.
     """
-
-    __slots__ = ("_node_name", "_pod")
-
-    def __init__(self, pod: Pod, node_name: str) -> None:
-        self._pod = pod
-        self._node_name = node_name
-
-    async def __call__(self, sender: Sender, error: ApiError) -> None:
-        """Return if it was; raise `error`, the apparent failure, if it was not."""
-        path = f"/api/v1/namespaces/{self._pod.namespace}/pods/{self._pod.name}"
-        backoff = Backoff(FIRST_WAIT_S, MAX_WAIT_S)
-        while True:
-            try:
-                answer = await sender.request("GET", path)
-                break
-            except ApiError as problem:
-                if not _is_passing(problem):
-                    raise error from None
-            await sender.pause(backoff.next_s())
+    backoff = Backoff(FIRST_WAIT_S, MAX_WAIT_S)
+    while True:
         try:
-            stored = _PODS.decode(answer)
-        except msgspec.MsgspecError:
-            raise error from None
-        if (stored.metadata.uid, stored.spec.node_name) != (self._pod.uid, self._node_name):
-            raise error
+            stored = decode_tree(await sender.request("GET", path_of(pod)))
+            break
+        except ApiError as problem:
+            if not _is_passing(problem):
+                raise error from None
+        await sender.pause(backoff.next_s())
+    uid = (stored.get("metadata") or {}).get("uid")
+    if (uid, (stored.get("spec") or {}).get("nodeName")) != (pod.uid, node_name):
+        raise error
 
 
 def _is_passing(problem: ApiError) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from bayplan.api.pod import Pod
 from bayplan.errors import ApiError, ConflictError
 from bayplan.kube import sender as module
 from bayplan.kube.connection import Answer, UnreachableError
-from bayplan.kube.kube_cluster import Confirm
+from bayplan.kube.kube_cluster import confirm_binding
 from bayplan.kube.post_pipeline import Post
 from bayplan.kube.request_metrics import RequestMetrics
 from bayplan.kube.retry_backoff import Backoff
@@ -298,7 +299,9 @@ def test_delayed_post_is_sent_when_due() -> None:
 
 
 def sure_bind(future: Any) -> PostOrder:
-    return PostOrder("/binding", b"{}", future, Confirm(Pod("p", "n", uid="u"), "a"))
+    return PostOrder(
+        "/binding", b"{}", future, partial(confirm_binding, Pod("p", "n", uid="u"), "a")
+    )
 
 
 def stored(node: str, uid: str = "u") -> bytes:
