@@ -119,6 +119,11 @@ def _in_utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
+def rfc3339(moment: datetime, timespec: str = "seconds") -> str:
+    """A moment in Kubernetes' format, in UTC: to the second, or a MicroTime with `microseconds`."""
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=timespec)}Z"
+
+
 def whole_micros(seconds: float) -> float:
     """`seconds` rounded to the microsecond, as a clock moved there will show it.
 

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from ..clock import Clock
+from ..clock import Clock, rfc3339
 from ..errors import ApiError, NotFoundError
-from .leader import LeaderElector, LeaseSender, micro_time
+from .leader import LeaderElector, LeaseSender
 from .reflector import Chunks
 from .retry_backoff import Backoff
 
@@ -106,7 +106,7 @@ class LeaseCandidate:
 
     async def _renew(self) -> Tree:
         """Create the candidate, or write that it is alive."""
-        own, now = f"{self._path}/{self._spec.identity}", micro_time(self._clock.now())
+        own, now = f"{self._path}/{self._spec.identity}", rfc3339(self._clock.now(), "microseconds")
         try:
             candidate = await self._connection.get(own)
         except NotFoundError:

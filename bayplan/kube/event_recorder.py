@@ -11,16 +11,14 @@ import logging
 import random
 import socket
 from collections import deque
-from datetime import datetime
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
-from ..api.meta import Wire
 from ..api.pod import Pod
 from ..api.pod_groups import PodGroup
 from ..api.storage import ObjectReference
-from ..clock import Clock, SystemClock
+from ..clock import Clock, SystemClock, rfc3339
 from ..errors import ApiError, ConflictError, NotFoundError
 from ..framework.handle import PodEvent
 from .connection import JSON, STRATEGIC_MERGE_PATCH, Answer, UnreachableError
@@ -38,38 +36,8 @@ ONCE = "Scheduled"
 """Reasons that occur once per pod, and so are not remembered: there may be a thousand per second."""
 
 Key = tuple[str, ...]
-
-
-class EventMeta(Wire, frozen=True):
-    """The name of an event."""
-
-    name: str
-    namespace: str
-
-
-class Series(Wire, frozen=True):
-    """The count of an event series, and its last time."""
-
-    count: int
-    last_observed_time: str
-
-
-class Event(Wire, frozen=True):
-    """An event as sent, including empty fields."""
-
-    metadata: EventMeta
-    event_time: str
-    reporting_controller: str
-    reporting_instance: str
-    action: str
-    reason: str
-    type: str
-    note: str
-    regarding: ObjectReference
-    related: ObjectReference | UnsetType = UNSET
-    series: Series | UnsetType = UNSET
-    api_version: str = msgspec.field(default="")
-    kind: str = msgspec.field(default="")
+Event = dict[str, Any]
+"""An event as sent, including empty fields."""
 
 
 class Known:
@@ -85,8 +53,8 @@ class Known:
 
     def with_series(self) -> Event:
         """The event with its count."""
-        series = Series(count=self.count, last_observed_time=self.last_time)
-        return msgspec.structs.replace(self.event, series=series)
+        series = {"count": self.count, "lastObservedTime": self.last_time}
+        return {**self.event, "series": series}
 
 
 class EventRecorder:
@@ -113,7 +81,7 @@ class EventRecorder:
             event = self._to_send(pod_event)
             if event is None:
                 continue
-            if event.series is UNSET and self._sender.can_post:
+            if "series" not in event and self._sender.can_post:
                 self._post(event)
             else:
                 self._begin(event)
@@ -168,27 +136,29 @@ class EventRecorder:
             return event
         known.count += 1
         known.last_s = now_s
-        known.last_time = self._now()
+        known.last_time = rfc3339(self._clock.now(), "microseconds")
         return known.with_series() if known.count == 2 else None
 
     def _make(self, pod_event: PodEvent) -> Event:
         pod, controller = pod_event.regarding, pod_event.reporting_controller
         now = self._clock.now()
         nanos = round(now.timestamp() * 1_000_000) * 1000
-        return Event(
-            api_version="events.k8s.io/v1",
-            kind="Event",
-            metadata=EventMeta(name=f"{pod.name}.{nanos:x}", namespace=pod.namespace),
-            event_time=_rfc3339(now),
-            reporting_controller=controller,
-            reporting_instance=f"{controller}-{self._host}",
-            action=pod_event.action,
-            reason=pod_event.reason,
-            type=pod_event.type,
-            note=pod_event.note,
-            regarding=_reference(pod),
-            related=UNSET if pod_event.related is None else _reference(pod_event.related),
-        )
+        event = {
+            "metadata": {"name": f"{pod.name}.{nanos:x}", "namespace": pod.namespace},
+            "eventTime": rfc3339(now, "microseconds"),
+            "reportingController": controller,
+            "reportingInstance": f"{controller}-{self._host}",
+            "action": pod_event.action,
+            "reason": pod_event.reason,
+            "type": pod_event.type,
+            "note": pod_event.note,
+            "regarding": _reference(pod),
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+        }
+        if pod_event.related is not None:
+            event["related"] = _reference(pod_event.related)
+        return event
 
     def _post(self, event: Event) -> None:
         """Send a new event by the fast path; failures use the slow one."""
@@ -203,7 +173,7 @@ class EventRecorder:
                 log.log(
                     logging.DEBUG if answer.code == 409 else logging.WARNING,
                     "event %s: %s",
-                    event.metadata.name,
+                    event["metadata"]["name"],
                     answer,
                 )
 
@@ -224,23 +194,23 @@ class EventRecorder:
                 await self._record(event)
                 return
             except UnreachableError as error:
-                log.debug("event %s: %s", event.metadata.name, error)
+                log.debug("event %s: %s", event["metadata"]["name"], error)
             except ConflictError as error:
-                if event.series is UNSET:
-                    log.debug("event %s: %s", event.metadata.name, error)
+                if "series" not in event:
+                    log.debug("event %s: %s", event["metadata"]["name"], error)
                     return
             except ApiError as error:
-                log.warning("event %s: %s", event.metadata.name, error)
+                log.warning("event %s: %s", event["metadata"]["name"], error)
                 return
             await asyncio.sleep(RETRY_S * (1 + random.random() / 4))
 
     async def _record(self, event: Event) -> None:
         path = _path(event)
-        if event.series is not UNSET:
-            body = msgspec.json.encode({"series": event.series})
+        if "series" in event:
+            body = msgspec.json.encode({"series": event["series"]})
             try:
                 await self._sender.request(
-                    "PATCH", f"{path}/{event.metadata.name}", body, STRATEGIC_MERGE_PATCH
+                    "PATCH", f"{path}/{event['metadata']['name']}", body, STRATEGIC_MERGE_PATCH
                 )
                 return
             except NotFoundError:
@@ -253,14 +223,6 @@ class EventRecorder:
         if now - self._drop_noted > DROP_NOTE_S:
             self._drop_noted = now
             log.warning("events cannot keep up: %d dropped so far", self._dropped)
-
-    def _now(self) -> str:
-        return _rfc3339(self._clock.now())
-
-
-def _rfc3339(moment: datetime) -> str:
-    """A time of day in UTC, with its microseconds."""
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _reference(obj: Pod | PodGroup) -> ObjectReference:
@@ -275,7 +237,7 @@ def _reference(obj: Pod | PodGroup) -> ObjectReference:
 
 
 def _path(event: Event) -> str:
-    return f"/apis/events.k8s.io/v1/namespaces/{event.metadata.namespace}/events"
+    return f"/apis/events.k8s.io/v1/namespaces/{event['metadata']['namespace']}/events"
 
 
 _encode = msgspec.json.Encoder().encode

@@ -14,10 +14,9 @@ import random
 import socket
 import uuid
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from ..clock import Clock
+from ..clock import Clock, rfc3339
 from ..errors import ApiError, BayplanError, NotFoundError
 from ..observe.families import Family, ReadCounter, ReadGauge
 
@@ -172,7 +171,7 @@ class LeaderElector:
                 spec = lease.get("spec") or {}
                 if spec.get("holderIdentity") != self.identity:
                     return False
-                now = micro_time(self._clock.now())
+                now = rfc3339(self._clock.now(), "microseconds")
                 given_up = _spec("", 1, now, now, spec.get("leaseTransitions") or 0)
                 self._see(await self._lock.update({**lease, "spec": given_up}), given_up)
         except (BayplanError, TimeoutError) as error:
@@ -214,7 +213,7 @@ class LeaderElector:
         try:
             lease = await self._within(self._lock.get())
         except NotFoundError:
-            now = micro_time(self._clock.now())
+            now = rfc3339(self._clock.now(), "microseconds")
             spec = _spec(self.identity, self._duration, now, now, 0)
             self._see(await self._within(self._lock.create(spec)), spec)
             self._leads_since(sent_at)
@@ -231,7 +230,7 @@ class LeaderElector:
 
     async def _update(self, lease: Tree, seen: Tree) -> bool:
         """Write the lease as ours; False when it has changed."""
-        now = micro_time(self._clock.now())
+        now = rfc3339(self._clock.now(), "microseconds")
         transitions = seen.get("leaseTransitions") or 0
         acquired = seen.get("acquireTime") or now
         if seen.get("holderIdentity") != self.identity:
@@ -321,7 +320,7 @@ class LeaseLock:
     async def record_event(self, lease: Tree, note: str) -> None:
         """Write an Event, as client-go's leader election does."""
         now = self._clock.now()
-        second = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        second = rfc3339(now)
         known = lease.get("metadata") or {}
         regarding = {
             "apiVersion": "coordination.k8s.io/v1",
@@ -354,11 +353,6 @@ class LeaseLock:
 def make_identity() -> str:
     """The host's name and a unique suffix, so that two processes on a host differ."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
-
-
-def micro_time(moment: datetime) -> str:
-    """A MicroTime: to the microsecond, in UTC."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _spec(holder: str, duration_s: int, acquired: str, renewed: str, transitions: int) -> Tree:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ..api.pod import Pod
 from ..api.pod_groups import POD_GROUP_SCHEDULED, PodGroup, PodGroupCondition
 from ..cache import Trial
-from ..clock import Clock
+from ..clock import Clock, rfc3339
 from ..errors import ApiError, ExtenderError
 from ..framework import SUCCESS, Code, CycleState, Status, failure, unschedulable
 from ..framework.group_options import HeldEviction, held_evictions
@@ -408,7 +408,7 @@ class GroupConditions:
         if known is not None and known.status == value:
             since = known.last_transition_time
         else:
-            since = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+            since = rfc3339(self._clock.now())
         return PodGroupCondition(
             type=self._kind,
             status=value,

@@ -16,6 +16,7 @@ import msgspec
 import yaml
 from aiohttp import web
 
+from ..clock import rfc3339
 from .access import status_response, status_tree
 
 SELF_DESCRIBED = bytes.fromhex("d9d9f7")
@@ -175,7 +176,7 @@ def _is_known(parameters: Mapping[str, str], kind: str) -> bool:
 def _status(component: Component, paths: Sequence[str]) -> Tree:
     uptime = datetime.now(UTC) - component.started
     return {
-        "startTime": component.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "startTime": rfc3339(component.started),
         "uptimeSeconds": int(uptime.total_seconds()),
         "goVersion": f"none: {platform.python_implementation()} {platform.python_version()}",
         "binaryVersion": component.version,

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...api.rules.field_causes import invalid_value
 from ...api.rules.security_rules import token_time_faults
+from ...clock import rfc3339
 from ..registry.object_registry import ObjectRegistry
 from ..registry.resource_table import BY_STORAGE, ApiResource
 from ..registry.status_errors import invalid
@@ -79,7 +80,7 @@ class AccessReviews:
         audiences = tuple(map(str, spec.get("audiences") or (AUDIENCE,)))
         tokens = self._authenticator.service_tokens
         made = tokens.make(namespace, name, record.uid, seconds, audiences)
-        ends = datetime.fromtimestamp(made.ends, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        ends = rfc3339(datetime.fromtimestamp(made.ends, UTC))
         metadata = {"name": name, "namespace": namespace, "creationTimestamp": registry.now()}
         given = {**spec, "audiences": list(audiences), "expirationSeconds": seconds}
         status = {"token": made.text, "expirationTimestamp": ends}

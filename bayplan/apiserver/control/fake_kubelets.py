@@ -18,7 +18,7 @@ from ...api.node import Node
 from ...api.pod import Pod
 from ...api.pod_stages import PREFIX, PodStages, StageRule
 from ...api.resources import pod_amounts, to_units
-from ...clock import Clock
+from ...clock import Clock, rfc3339
 from ...cluster.memory.stages import StagePlayer, StageSink
 from ...cluster.objects.object_index import Later, WatchHandler
 from ...cluster.objects.pod_life import timestamp
@@ -281,7 +281,7 @@ class NodeLeases:
 
     def _renewed(self) -> Tree:
         valid_s = math.ceil(VALID_S * self._clock.speed)
-        now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        now = rfc3339(self._clock.now(), "microseconds")
         return {"leaseDurationSeconds": valid_s, "renewTime": now}
 
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from ...clock import Clock, Timers
+from ...clock import Clock, Timers, rfc3339
 from ...cluster.objects.object_index import ClusterObject
 from ...framework.handle import PodEvent
 from ..registry.object_registry import ObjectRegistry
@@ -60,11 +59,27 @@ class _Written(msgspec.Struct):
     count: int
 
 
-class _EventHistory(msgspec.Struct):
-    """Events of one type that one reporter has written about one object."""
+class EventTokens(msgspec.Struct):
+    """Tokens for events: `most`, and another one every `refill_s`."""
 
+    most: float
+    refill_s: float
     tokens: float
     since_s: float
+
+    def take(self, now_s: float) -> bool:
+        """Take a token; False if there is none."""
+        self.tokens = min(self.tokens + (now_s - self.since_s) / self.refill_s, self.most)
+        self.since_s = now_s
+        if self.tokens < 1:
+            return False
+        self.tokens -= 1
+        return True
+
+
+class _EventHistory(EventTokens):
+    """Events of one type that one reporter has written about one object."""
+
     similar: dict[str, _Similar] = {}
     written: dict[tuple[str, str], _Written] = {}
 
@@ -110,7 +125,7 @@ class ObjectRecorder:
         pod, clock = event.regarding, self._registry.clock
         reporter = event.reporting_controller or pod.scheduler_name
         key = (pod.uid, event.type, event.reason, event.note, reporter)
-        known, now = self._of_schedulers.get(key), _micro_time(clock.now())
+        known, now = self._of_schedulers.get(key), rfc3339(clock.now(), "microseconds")
 
         def count(tree: Tree) -> None:
             number = int((tree.get("series") or {}).get("count") or 1) + 1
@@ -154,7 +169,7 @@ class ObjectRecorder:
         written = history.written.get(key)
         if written is not None:
             written.count += 1
-        if not _may_write(history, now_s):
+        if not history.take(now_s):
             return
         moment = self._registry.now()
         if written is not None:
@@ -188,7 +203,7 @@ class ObjectRecorder:
         key = uid, type_, reporter
         history = self._histories.get(key)
         if history is None:
-            history = self._histories[key] = _EventHistory(BURST, now_s)
+            history = self._histories[key] = _EventHistory(BURST, REFILL_S, BURST, now_s)
             if len(self._histories) > MAX_KEPT:
                 self._histories.popitem(last=False)
         else:
@@ -262,18 +277,3 @@ def _is_combined(history: _EventHistory, reason: str, message: str, now_s: float
         return False
     similar.messages.pop()
     return True
-
-
-def _may_write(history: _EventHistory, now_s: float) -> bool:
-    """Take one of the tokens for events, if there is one."""
-    history.tokens = min(history.tokens + (now_s - history.since_s) / REFILL_S, BURST)
-    history.since_s = now_s
-    if history.tokens < 1:
-        return False
-    history.tokens -= 1
-    return True
-
-
-def _micro_time(moment: datetime) -> str:
-    """A time in UTC, in Kubernetes' format with microseconds."""
-    return f"{moment.isoformat(timespec='microseconds')[:26]}Z"

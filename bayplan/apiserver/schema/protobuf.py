@@ -16,6 +16,7 @@ import msgspec
 from ...api.schema.fields import FIELDS, Field, FieldType
 from ...api.schema.unknown import schema_type
 from ...api.wire.protobuf_fields import ProtobufError, iter_fields
+from ...clock import rfc3339
 
 MIME = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"
@@ -129,7 +130,7 @@ def _time(data: memoryview, has_micros: bool) -> str | None:
     if not parts or seconds == _ZERO_TIME_S:
         return None
     moment = _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ" if has_micros else "%Y-%m-%dT%H:%M:%SZ")
+    return rfc3339(moment, "microseconds" if has_micros else "seconds")
 
 
 def _int_or_string(data: memoryview) -> int | str:

@@ -7,7 +7,7 @@ starting deadline; with the policy Forbid a job waits for the one before it, wit
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from ...api.cron_jobs import FORBID, REPLACE, CronJob
 from ...api.meta import ObjectMeta, controller_of
 from ...api.storage import ObjectReference
 from ...api.workloads import Job
-from ...clock import Clock
+from ...clock import Clock, rfc3339
 from ..objects.object_index import ControllerCluster, Later
 from ..objects.pod_life import moment_of
 from . import deployments
@@ -242,4 +242,4 @@ def make_job(cron_job: CronJob, moment: datetime) -> Job:
 def _text(moment: datetime, cron_job: CronJob | None = None) -> str:
     if cron_job is not None and cron_job.spec.time_zone:
         return moment.astimezone(cron_job.zone).isoformat()
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return rfc3339(moment)

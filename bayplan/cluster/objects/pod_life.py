@@ -15,7 +15,7 @@ from ...api.pod import Pod, PodCondition, PodStatus
 from ...api.pod_groups import GroupPreemptor
 from ...api.pod_status import DISRUPTION_TARGET, POD_SCHEDULED
 from ...api.wire.interning import shared
-from ...clock import Clock
+from ...clock import Clock, rfc3339
 from ...framework.preemptor import preemptor_kind
 
 PREEMPTION = "PreemptionByScheduler"
@@ -31,7 +31,7 @@ def timestamp(clock: Clock, later_s: float = 0) -> str:
 @lru_cache(maxsize=16)
 def _formatted(seconds: int) -> str:
     """Seconds since 1970."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return rfc3339(datetime.fromtimestamp(seconds, UTC))
 
 
 def moment_of(text: str | None) -> datetime | None:

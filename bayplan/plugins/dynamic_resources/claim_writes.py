@@ -10,7 +10,6 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Generator
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,7 +25,7 @@ from ...api.dra import (
 )
 from ...api.pod import Pod
 from ...api.pod_status import ExtendedResourceClaimStatus, NodeClaimStatuses
-from ...clock import Clock
+from ...clock import Clock, rfc3339
 from ...errors import ApiError, BayplanError, ConflictError, NotFoundError
 from ...framework import SUCCESS, Handle, Status, failure
 from ...framework.devices import Devices
@@ -185,7 +184,7 @@ class ClaimBinder:
         has = claim.allocation if allocation is None else allocation
         assert has is not None, "checked before"
         if has.allocation_timestamp is None and self._devices.features.binding_conditions:
-            has = replace(has, allocation_timestamp=_timestamp(self._handle.clock.now()))
+            has = replace(has, allocation_timestamp=rfc3339(self._handle.clock.now()))
         users = (*(claim.status.reserved_for or ()), user)
         return replace(claim.status, allocation=has, reserved_for=users)
 
@@ -402,12 +401,6 @@ def _has(claim: ResourceClaim, allocation: AllocationResult | None) -> bool:
     """Whether the claim has the devices of an allocation that pods of a group share."""
     has = claim.allocation
     return has is not None and allocation is not None and has.devices == allocation.devices
-
-
-@lru_cache(maxsize=16)
-def _timestamp(now: datetime) -> str:
-    """The moment as the API writes it; many claims are written within one."""
-    return now.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _waiting_event(pod: Pod, profile: str) -> PodEvent:
