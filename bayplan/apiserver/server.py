@@ -11,7 +11,6 @@ import ipaddress
 import os
 import re
 import ssl
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -25,7 +24,7 @@ from ..api.workloads import BUILT_IN_CLASSES
 from ..clock import Clock, ManualClock, SystemClock
 from ..cluster.certificates import Certificate, make_certificate
 from ..cluster.private_files import make_private_folder, read_private, write_private
-from ..errors import InputError
+from ..errors import InputError, os_errors_named
 from .access.authenticator import Authenticator
 from .access.rbac import GROUP, RbacAuthorizer
 from .access.service_tokens import ServiceTokens, make_key
@@ -207,12 +206,7 @@ class ApiServer:
         if self.certificate is None:
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        with tempfile.TemporaryDirectory() as folder:
-            cert, key = Path(folder) / "cert.pem", Path(folder) / "key.pem"
-            cert.write_bytes(self.certificate.cert)
-            key.touch(mode=0o600)
-            key.write_bytes(self.certificate.key)
-            context.load_cert_chain(cert, key)
+        self.certificate.load_into(context)
         return context
 
 
@@ -309,7 +303,7 @@ def make_credentials(folder: Path | None, names: Sequence[str]) -> ServerCredent
     were for the same names. Raises InputError when the folder cannot be used."""
     files = [] if folder is None else [folder / part for part in ("tls.crt", "tls.key", "token")]
     listed = "\n".join(names)
-    try:
+    with os_errors_named(folder, "a folder for the server's certificate and token"):
         if folder is not None:
             make_private_folder(folder)
             if read_private(folder / "names") == listed.encode():
@@ -320,9 +314,6 @@ def make_credentials(folder: Path | None, names: Sequence[str]) -> ServerCredent
             write_private(file, content)
         if folder is not None:  # last: only a complete set is used again
             write_private(folder / "names", listed.encode())
-    except OSError as error:
-        expected = "expected a folder for the server's certificate and token"
-        raise InputError(f"{folder}: {expected}; got {error.strerror}") from None
     return made
 
 

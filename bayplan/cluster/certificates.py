@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import ssl
+import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -43,6 +45,13 @@ class Certificate(NamedTuple):
 
     cert: bytes
     key: bytes
+
+    def load_into(self, context: ssl.SSLContext) -> None:
+        """Let a context show the certificate, for which OpenSSL needs a file; it is removed at once."""
+        with tempfile.NamedTemporaryFile() as file:  # readable for this user alone
+            file.write(self.cert + b"\n" + self.key)
+            file.flush()
+            context.load_cert_chain(file.name)
 
 
 def make_certificate(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import ssl
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,7 +81,7 @@ class ServerCertificate:
             with self._work.working(SERVING_CERTIFICATE):
                 _load(self.context, cert_file, key_file)
         else:
-            _load_made(self.context)
+            _make().load_into(self.context)
 
     def _limit(self, options: ServingTls) -> None:
         if options.min_version:
@@ -180,16 +179,6 @@ def _make() -> Certificate:
     from ..cluster.certificates import make_certificate  # its library takes 0.1 s to import
 
     return make_certificate()
-
-
-def _load_made(context: ssl.SSLContext) -> None:
-    certificate = _make()
-    with tempfile.TemporaryDirectory() as folder:
-        cert, key = Path(folder) / "cert.pem", Path(folder) / "key.pem"
-        cert.write_bytes(certificate.cert)
-        key.touch(mode=0o600)
-        key.write_bytes(certificate.key)
-        context.load_cert_chain(cert, key)
 
 
 def _load(context: ssl.SSLContext, cert_file: Path, key_file: Path) -> None:
