@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..errors import ConfigError, one_of
+from ..errors import ConfigError, one_of, os_errors_named
 from ..releases.feature_gates import FeatureGates
 from .decode import decode
 from .defaults import default_config
@@ -88,10 +88,8 @@ def load_reading(
 ) -> Reading:
     """Return the configuration in the file at `path` with notes on settings without effect."""
     source = str(path)
-    try:
+    with os_errors_named(source, "a readable file", ConfigError):
         text = Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{source}: expected a readable file; got {error.strerror}") from error
     return parse_reading(text, source, feature_gates, check)
 
 

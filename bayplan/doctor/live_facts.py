@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..errors import ApiError
-from ..kube.cluster_reader import FORBIDDEN, KINDS_READ, WORKLOADS, name_of, read_kind
+from ..kube.cluster_reader import FORBIDDEN, KINDS_READ, WORKLOADS, read_kind
 from ..kube.connection import Connection
 from ..kube.discovery import find_served
 from ..kube.live_cluster import read_version
@@ -35,7 +35,7 @@ async def read_facts(connection: Connection) -> ClusterFacts:
         except ApiError as error:
             if error.code != FORBIDDEN:
                 raise
-            facts.unreadable_kinds.append(name_of(resource))
+            facts.unreadable_kinds.append(resource.name)
     facts.commands = list(_commands(await _items(connection, facts, *_system("pods"))))
     facts.configurations = list(
         _configurations(await _items(connection, facts, *_system("configmaps")))

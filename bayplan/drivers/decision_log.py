@@ -11,7 +11,7 @@ from typing import IO
 import msgspec
 
 from ..clock import Clock
-from ..errors import InputError
+from ..errors import InputError, os_errors_named
 from ..scheduler import Attempt
 
 log = logging.getLogger(__name__)
@@ -65,11 +65,8 @@ class DecisionLog:
         self._flushed_s = clock.monotonic()
         self._stream: IO[bytes] | None = sys.stdout.buffer
         if self._path is not None:
-            try:
+            with os_errors_named(f"--decisions: {target}", "a file to write to"):
                 self._stream = self._path.open("ab", BUFFER)
-            except OSError as error:
-                problem = f"expected a file to write to; got {error.strerror}"
-                raise InputError(f"--decisions: {target}: {problem}") from None
         self._size = 0 if self._path is None else self._path.stat().st_size
 
     def note(self, attempt: Attempt) -> None:
@@ -149,17 +146,14 @@ def read_decisions(path: Path, namespace: str, name: str) -> list[LoggedAttempt]
     found: list[LoggedAttempt] = []
     needle = msgspec.json.encode(name)
     for file in (*(each for each in rotated if each.exists()), path):
-        try:
-            with file.open("rb") as stream:
-                for number, line in enumerate(stream, 1):
-                    if needle not in line or not line.endswith(b"\n"):
-                        continue  # the last line may be incomplete
-                    one = _decoded(decoder, line, file, number)
-                    if one.name == name and namespace in ("", one.namespace):
-                        found.append(one)
-        except OSError as error:
-            problem = f"expected a file that `run --decisions` wrote; got {error.strerror}"
-            raise InputError(f"--decisions: {file}: {problem}") from None
+        expected = "a file that `run --decisions` wrote"
+        with os_errors_named(f"--decisions: {file}", expected), file.open("rb") as stream:
+            for number, line in enumerate(stream, 1):
+                if needle not in line or not line.endswith(b"\n"):
+                    continue  # the last line may be incomplete
+                one = _decoded(decoder, line, file, number)
+                if one.name == name and namespace in ("", one.namespace):
+                    found.append(one)
     spaces = sorted({one.namespace for one in found})
     if len(spaces) > 1:
         raise InputError(

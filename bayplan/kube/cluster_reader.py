@@ -72,7 +72,7 @@ async def read_snapshot(
         except ApiError as error:
             if error.code != FORBIDDEN:
                 raise
-            refused.append(f"expected to be allowed to list {name_of(resource)}; got: {error}")
+            refused.append(f"expected to be allowed to list {resource.name}; got: {error}")
     if refused:
         raise ApiError("\n".join(refused), FORBIDDEN)
     return objects
@@ -108,12 +108,6 @@ async def read_kind(connection: Connection, resource: Resource) -> list[Any]:
             if not left:
                 raise
     return [change.obj for change in found]
-
-
-def name_of(resource: Resource) -> str:
-    """The name in RBAC: `pods`, `replicasets.apps`."""
-    group = resource.kind.group
-    return f"{resource.plural}.{group}" if group else resource.plural
 
 
 class ClusterFollower:
@@ -202,7 +196,7 @@ class ClusterFollower:
         for resource, task in zip(served, tasks, strict=True):
             error = task.exception() if task.done() and not task.cancelled() else None
             if isinstance(error, ApiError) and error.code == FORBIDDEN:
-                refused.append(f"expected to be allowed to watch {name_of(resource)}; got: {error}")
+                refused.append(f"expected to be allowed to watch {resource.name}; got: {error}")
             elif error is not None:
                 raise error
         if refused:

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ..errors import InputError
+from ..errors import InputError, os_errors_named
 from .kubeconfig import Kubeconfig, Section, read_kubeconfig
 
 REFRESH_S = 60.0
@@ -249,12 +249,8 @@ def _service_account() -> tuple[Place, Identify]:
 
 
 def _read(file: Path) -> str:
-    try:
+    with os_errors_named(file, "a file that can be read"):
         return file.read_text("ascii", "ignore").strip()
-    except OSError as error:
-        raise InputError(
-            f"{file}: expected a file that can be read; got {error.strerror}"
-        ) from None
 
 
 def _make_ssl_context(place: Place, identity: Identity, source: str) -> ssl.SSLContext | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import InputError
+from ..errors import InputError, os_errors_named
 from ..yaml_tree import RepeatedKey, YamlError, iter_trees
 
 
@@ -121,11 +121,8 @@ def _ignore(repeated: RepeatedKey) -> None:
 
 def _read(file: Path) -> Mapping[str, Any]:
     try:
-        tree = next(iter_trees(file.read_bytes(), _ignore), None)
-    except OSError as error:
-        raise InputError(
-            f"{file}: expected a file that can be read; got {error.strerror}"
-        ) from None
+        with os_errors_named(file, "a file that can be read"):
+            tree = next(iter_trees(file.read_bytes(), _ignore), None)
     except YamlError as error:
         raise InputError(f"{file}: {error}") from None
     if tree is None:

@@ -37,13 +37,6 @@ class LiveObjects(msgspec.Struct, frozen=True):
     """The version of the API server, such as v1.36.4; empty if unknown."""
 
 
-def is_cluster_configured() -> bool:
-    """Whether kubectl would find a cluster to talk to, if no option named one."""
-    from . import credentials
-
-    return credentials.is_cluster_configured()
-
-
 @asynccontextmanager
 async def connected(
     kubeconfig: str | Path | None, context: str | None

@@ -37,7 +37,8 @@ async def missing_permissions(connection: Connection, resources: Iterable[Resour
         if error.code in (403, 404, 405):
             return []  # the lists show it
         raise
-    return [_text(*one) for one, may in zip(wanted, allowed, strict=True) if not may]
+    refused = (one for one, may in zip(wanted, allowed, strict=True) if not may)
+    return [f"{verb} {resource.name}" for verb, resource in refused]
 
 
 async def _is_allowed(connection: Connection, verb: str, resource: Resource) -> bool:
@@ -60,11 +61,6 @@ async def _is_allowed(connection: Connection, verb: str, resource: Resource) -> 
                 raise
             await connection.pause(RETRY_S)
     return bool((answer.get("status") or {}).get("allowed"))
-
-
-def _text(verb: str, resource: Resource) -> str:
-    group = resource.kind.group
-    return f"{verb} {resource.plural}.{group}" if group else f"{verb} {resource.plural}"
 
 
 Tree = dict[str, Any]

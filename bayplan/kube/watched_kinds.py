@@ -32,6 +32,12 @@ class Resource(msgspec.Struct, frozen=True):
         return (*(msgspec.structs.replace(self, kind=kind) for kind in made), self)
 
     @property
+    def name(self) -> str:
+        """The name in RBAC: `pods`, `replicasets.apps`."""
+        group = self.kind.group
+        return f"{self.plural}.{group}" if group else self.plural
+
+    @property
     def group_path(self) -> str:
         """The path of its API group: `/api/v1`, `/apis/apps/v1`."""
         version = self.kind.api_version

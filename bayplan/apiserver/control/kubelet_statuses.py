@@ -15,7 +15,7 @@ from ...api.pod import Pod
 from ...clock import Clock
 from ..registry.pods import set_conditions
 from .embedded_cluster import LiveCluster
-from .recorder import Reporter
+from .recorder import EventTokens, Reporter
 
 Tree = dict[str, Any]
 
@@ -264,8 +264,7 @@ class KubeletEvents:
     def __init__(self, cluster: LiveCluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._tokens = BURST
-        self._since_s = clock.monotonic()
+        self._tokens = EventTokens(BURST, 1 / PER_S, BURST, clock.monotonic())
 
     def starting(self, pod: Pod) -> None:
         """The containers of the pod are started, from images that the node has."""
@@ -325,13 +324,7 @@ class KubeletEvents:
         self._cluster.tell(pod, reporter, ("Normal", reason), message, field_path)
 
     def _may_tell(self) -> bool:
-        now_s = self._clock.monotonic()
-        self._tokens = min(self._tokens + (now_s - self._since_s) * PER_S, BURST)
-        self._since_s = now_s
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
+        return self._tokens.take(self._clock.monotonic())
 
     def _first(self, pod: Pod) -> str:
         containers = pod.spec.containers or ()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...cluster.private_files import keep_private, make_private_folder, open_private
-from ...errors import BayplanError, InputError
+from ...errors import BayplanError, InputError, os_errors_named
 from .records import Key, RecordChange
 
 FILE_NAME = "bayplan.db"
@@ -98,9 +98,8 @@ class SqliteJournal(Journal):
     def _faults(self, expected: str) -> Iterator[None]:
         """Within it, an error of the disk or of SQLite is an InputError that names the file."""
         try:
-            yield
-        except OSError as error:
-            raise InputError(f"{self._path}: expected {expected}; got {error.strerror}") from None
+            with os_errors_named(self._path, expected):
+                yield
         except (sqlite3.Error, OverflowError) as error:
             raise InputError(f"{self._path}: expected {expected}; got {error}") from None
 

@@ -87,7 +87,8 @@ def doctor(
 
 def _read_live(kubeconfig: Path | None, context: str | None) -> ClusterFacts:
     from ...doctor.live_facts import read_facts
-    from ...kube.live_cluster import connected, is_cluster_configured
+    from ...kube.credentials import is_cluster_configured
+    from ...kube.live_cluster import connected
 
     kubeconfig, context = chosen_cluster(kubeconfig, context)
     if kubeconfig is None and not is_cluster_configured():

@@ -307,7 +307,8 @@ def read_cluster(
 
 
 def _read_live(kubeconfig: Path | None, context: str | None) -> LiveObjects:
-    from ...kube.live_cluster import is_cluster_configured, read_live
+    from ...kube.credentials import is_cluster_configured
+    from ...kube.live_cluster import read_live
 
     if kubeconfig is None and not is_cluster_configured():
         known = "--kubeconfig FILE, KUBECONFIG or ~/.kube/config"

@@ -3,7 +3,7 @@
 Mirrors staging/src/k8s.io/kube-scheduler/config/v1/types.go of v1.20.
 """
 
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 from msgspec import field, structs
@@ -17,8 +17,6 @@ KIND = "Policy"
 CONFIG_MAP_KIND = "ConfigMap"
 CONFIG_MAP_KEY = "policy.cfg"
 _NANO = 10**9
-
-Nanoseconds = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class LabelsFile(msgspec.Struct, frozen=True, rename="camel"):
@@ -88,7 +86,7 @@ class LegacyExtender(Extender, frozen=True, rename="camel"):
     """An extender, as it was written then; its field names are case-insensitive."""
 
     enable_https: bool = False
-    http_timeout_s: Nanoseconds = field(default=0, name="httpTimeout")
+    http_timeout_s: Int64 = field(default=0, name="httpTimeout")
 
     def to_extender(self) -> Extender:
         """Returns the extender as the current format has it."""
