@@ -76,7 +76,7 @@ class Client(Protocol):
 
     def clear_nomination(self, pod: Pod) -> None:
         """Take the nominated node out of the pod's status."""
-        return None
+        self.patch_status(pod, None, "")
 
     def patch_status(
         self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None

@@ -20,7 +20,7 @@ from ..api.wire.decode import decode
 from ..api.wire.encode import to_dict
 from ..clock import Clock
 from ..cluster.objects import pod_life
-from ..cluster.objects.object_index import ClusterObject, ObjectIndex
+from ..cluster.objects.object_index import ClusterObject, ObjectIndex, describe
 from ..errors import ApiError, ConflictError, DecodeError, NotFoundError
 from ..framework.handle import PodEvent
 from ..framework.preemptor import preempted_event
@@ -244,7 +244,7 @@ class KubeCluster(ObjectIndex):
         key = (group.kind, group.namespace, group.name)
         known: PodGroup | None = self._written.get(key) or self.get(*key)
         if known is None or known.uid != group.uid:
-            raise NotFoundError(f'{group.kind} "{group.key}" not found')
+            raise NotFoundError(f"{describe(group)} not found")
         return known
 
     async def create(self, obj: Stored) -> Stored:
@@ -281,8 +281,8 @@ class KubeCluster(ObjectIndex):
                 base: Stored = old
                 return base
         if listed is None:
-            raise NotFoundError(f'{obj.kind} "{obj.key}" not found')
-        raise ConflictError(f'{obj.kind} "{obj.key}" was changed since it was read')
+            raise NotFoundError(f"{describe(obj)} not found")
+        raise ConflictError(f"{describe(obj)} was changed since it was read")
 
     async def _until_changed(self, old: KubeObject | Pod) -> None:
         """Wait until a watch shows another version than `old`, up to a limit."""

@@ -24,9 +24,9 @@ from ...api.wire.sourced import with_source
 from ...api.wire.whole import carry_over
 from ...clock import Clock
 from ...cluster.objects import pod_life
-from ...cluster.objects.object_index import UNVERSIONED_KINDS, AnyObject, ClusterObject, ObjectIndex
+from ...cluster.objects.object_index import AnyObject, ClusterObject, ObjectIndex
 from ...errors import ApiError, ConflictError, NotFoundError
-from ...framework.handle import PodEvent
+from ...framework.handle import Client, PodEvent
 from ...framework.preemptor import preempted_event
 from ..registry.object_admission import kind_of
 from ..registry.object_registry import DeleteOptions, ObjectRegistry
@@ -51,7 +51,7 @@ KINDS_STORED: dict[str, Kind] = {
 log = logging.getLogger(__name__)
 
 
-class LiveCluster(ObjectIndex):
+class LiveCluster(ObjectIndex, Client):
     """A mirror of the store, with writes that go through the registry. Is a `Cluster`, a `Lister` and a `Client`.
 
     Kinds that do not affect placement are left out. `gates` are the feature gates of the API server.
@@ -116,12 +116,7 @@ class LiveCluster(ObjectIndex):
 
     def update(self, obj: AnyObject) -> AnyObject:
         """Write the difference between `obj` and the stored object of its name."""
-        stored = self._find(obj)
-        if obj.kind not in UNVERSIONED_KINDS and obj.resource_version not in (
-            "",
-            stored.resource_version,
-        ):
-            raise ConflictError(f'{obj.kind} "{obj.key}" was changed since it was read')
+        stored = self.unchanged(obj)
         resource = resource_named(obj.kind)
         record = self.registry.get(resource, obj.namespace, obj.name)
         tree = carry_over(record.decode(), to_dict(stored), to_dict(obj))
@@ -137,7 +132,7 @@ class LiveCluster(ObjectIndex):
         """
         if not isinstance(obj, PodGroup):
             return self.update(obj)
-        stored = self._find(obj)
+        stored = self.stored(obj)
         status = to_dict(replace(stored, status=stored.status.merged(obj.status))).get("status")
 
         def edit(tree: Tree) -> Tree:
@@ -191,12 +186,6 @@ class LiveCluster(ObjectIndex):
         with suppress(NotFoundError), _api_errors():
             self.registry.update(PODS, pod.namespace, pod.name, edit, "status")
 
-    def clear_nomination(self, pod: Pod) -> None:
-        """Clear the nominated node in the pod's status."""
-        stored = self.get("Pod", pod.namespace, pod.name)
-        if stored is not None and stored.nominated_node_name:
-            self.patch_status(stored, None, "")
-
     def record_event(self, event: PodEvent) -> None:
         """Write an event about a pod."""
         self._events.record_pod_event(event)
@@ -208,14 +197,6 @@ class LiveCluster(ObjectIndex):
     def warn(self, workload: ClusterObject, reason: str, message: str) -> None:
         """Write an event about a failure of a workload, as of its controller."""
         self.tell(workload, _controller(workload), ("Warning", reason), message)
-
-    def _find(self, obj: AnyObject) -> AnyObject:
-        stored = self.get(obj.kind, obj.namespace, obj.name)
-        if stored is None:
-            raise NotFoundError(f'{obj.kind} "{obj.key}" not found')
-        if obj.uid and obj.uid != stored.uid:
-            raise ConflictError(f'{obj.kind} "{obj.key}" was replaced by another of the same name')
-        return cast(AnyObject, stored)
 
 
 def _controller(workload: ClusterObject) -> Reporter:

@@ -16,16 +16,22 @@ from ...api.pod import Pod, PodCondition, PodStatus
 from ...api.pod_groups import GroupPreemptor, PodGroup
 from ...clock import Clock
 from ...errors import ConflictError, NotFoundError
-from ...framework.handle import PodEvent
+from ...framework.handle import Client, PodEvent
 from ...framework.preemptor import preempted_event
 from ..objects import pod_life
-from ..objects.object_index import UNVERSIONED_KINDS, AnyObject, ClusterObject, Later, ObjectIndex
+from ..objects.object_index import (
+    NOTHING,
+    UNVERSIONED_KINDS,
+    AnyObject,
+    ClusterObject,
+    Later,
+    ObjectIndex,
+    describe,
+)
 from .created_names import make_free_name, make_uid
 
-NOTHING: dict[tuple[str, str], Any] = {}
 
-
-class MemoryCluster(ObjectIndex):
+class MemoryCluster(ObjectIndex, Client):
     """A cluster within the process. Objects are immutable; a change replaces them.
 
     Lists are in insertion order. With a `clock`, pods start when they are bound, with the status of running pods.
@@ -87,11 +93,7 @@ class MemoryCluster(ObjectIndex):
         kinds other than pods and nodes, another resource version: it was changed since `obj` was
         read.
         """
-        old = self._find(obj)
-        if obj.kind not in UNVERSIONED_KINDS:
-            version = obj.resource_version
-            if version and version != old.resource_version:
-                raise ConflictError(f"{describe(obj)} was changed since it was read")
+        old = self.unchanged(obj)
         changes = {"uid": old.uid, "resource_version": self._next_resource_version()}
         stored = _with_meta(obj, changes)
         self.put_in(stored)
@@ -107,7 +109,7 @@ class MemoryCluster(ObjectIndex):
         """
         if not isinstance(obj, PodGroup):
             return self.update(obj)
-        stored = self._find(obj)
+        stored = self.stored(obj)
         status = stored.status.merged(obj.status)
         return stored if status == stored.status else self.update(replace(stored, status=status))
 
@@ -117,7 +119,7 @@ class MemoryCluster(ObjectIndex):
         A running pod is removed after `grace_s` seconds, if the cluster has timers, and is
         terminating until then.
         """
-        old = self._find(obj)
+        old = self.stored(obj)
         if isinstance(old, Pod) and grace_s > 0 and self._timers is not None:
             if old.is_terminating:
                 return
@@ -136,7 +138,7 @@ class MemoryCluster(ObjectIndex):
         Raises NotFoundError if pod or node is gone, ConflictError if the pod has another node
         already or is terminating.
         """
-        stored = self._find(pod)
+        stored = self.stored(pod)
         if ("", node_name) not in self._objects.get("Node", NOTHING):
             raise NotFoundError(f'Node "{node_name}" not found')
         if stored.deletion_timestamp is not None:
@@ -194,12 +196,6 @@ class MemoryCluster(ObjectIndex):
         """Record the event."""
         self.events.append(event)
 
-    def clear_nomination(self, pod: Pod) -> None:
-        """Clear the nominated node in the pod's status."""
-        stored = self.get("Pod", pod.namespace, pod.name)
-        if stored is not None and stored.nominated_node_name:
-            self.update(stored.with_status(replace(stored.status, nominated_node_name="")))
-
     def _terminate(self, pod: Pod, grace_s: float) -> None:
         """Mark the pod as terminating, and remove it in `grace_s` seconds."""
         assert self._timers is not None
@@ -215,16 +211,6 @@ class MemoryCluster(ObjectIndex):
                 self.take_out(stored)
 
         self._timers.after(grace_s, leave)
-
-    def _find(self, obj: AnyObject) -> AnyObject:
-        found = self._objects.get(obj.kind, NOTHING)
-        stored: AnyObject | None = found.get((obj.namespace, obj.name))
-        if stored is None:
-            raise NotFoundError(f"{describe(obj)} not found")
-        uid = obj.uid
-        if uid and uid != stored.uid:
-            raise ConflictError(f"{describe(obj)} was replaced by another of the same name")
-        return stored
 
     def _with_name(self, obj: AnyObject) -> AnyObject:
         """The object with a generated name."""
@@ -251,11 +237,6 @@ class MemoryCluster(ObjectIndex):
         """Skip the resource versions of the input."""
         if given.isdecimal():
             self._last_resource_version = max(self._last_resource_version, int(given))
-
-
-def describe(obj: ClusterObject) -> str:
-    """The object as named in messages: `Pod "default/web-0"`."""
-    return f'{obj.kind} "{obj.key}"'
 
 
 def _with_meta(obj: AnyObject, changes: dict[str, str]) -> AnyObject:

@@ -12,12 +12,19 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 from ...api.meta import KubeObject
 from ...api.node import Node
 from ...api.pod import Pod
+from ...errors import ConflictError, NotFoundError
 from ...framework.lister_changes import ObjectKey, ObjectLog
 
 ClusterObject: TypeAlias = Pod | Node | KubeObject
 AnyObject = TypeVar("AnyObject", bound=ClusterObject)
 
+NOTHING: dict[tuple[str, str], Any] = {}
 UNVERSIONED_KINDS = frozenset({"Pod", "Node"})
+
+
+def describe(obj: ClusterObject) -> str:
+    """The object as named in messages: `Pod "default/web-0"`."""
+    return f'{obj.kind} "{obj.key}"'
 
 
 class WatchHandler(Protocol):
@@ -133,6 +140,27 @@ class ObjectIndex:
         """One object, or None; cluster-scoped kinds have the namespace ""."""
         objects = self._objects.get(kind)
         return None if objects is None else objects.get((namespace, name))
+
+    def stored(self, obj: AnyObject) -> AnyObject:
+        """The object with the kind and name of `obj`; NotFoundError if there is none, ConflictError if that has another
+        uid."""
+        found = self._objects.get(obj.kind, NOTHING)
+        stored: AnyObject | None = found.get((obj.namespace, obj.name))
+        if stored is None:
+            raise NotFoundError(f"{describe(obj)} not found")
+        uid = obj.uid
+        if uid and uid != stored.uid:
+            raise ConflictError(f"{describe(obj)} was replaced by another of the same name")
+        return stored
+
+    def unchanged(self, obj: AnyObject) -> AnyObject:
+        """The same; also ConflictError if the object was changed since `obj` was read, except for pods and nodes."""
+        stored = self.stored(obj)
+        if obj.kind not in UNVERSIONED_KINDS:
+            version = obj.resource_version
+            if version and version != stored.resource_version:
+                raise ConflictError(f"{describe(obj)} was changed since it was read")
+        return stored
 
     def by_name(self, kind: str) -> dict[tuple[str, str], Any]:
         """The objects of `kind` by namespace and name, as they are now."""
