@@ -4,7 +4,7 @@ Mirrors k8s.io/api/core/v1/types.go (volumes, claims) and k8s.io/api/storage/v1/
 """
 
 from functools import cached_property
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from msgspec import field
 from msgspec.structs import replace
@@ -41,6 +41,11 @@ class ObjectReference(Wire, frozen=True):
     name: str = ""
     uid: str = ""
     resource_version: str = ""
+
+    @classmethod
+    def to(cls, obj: Any) -> "ObjectReference":
+        """The reference to an object in its present version."""
+        return cls(**{name: getattr(obj, name) for name in cls.__struct_fields__})
 
 
 class CSIPersistentVolume(Wire, frozen=True):
@@ -183,14 +188,7 @@ class PersistentVolumeClaim(KubeObject, frozen=True, dict=True, gc=True):
     @property
     def reference(self) -> ObjectReference:
         """A reference to this claim."""
-        return ObjectReference(
-            api_version=self.api_version,
-            kind=self.kind,
-            namespace=self.namespace,
-            name=self.name,
-            uid=self.uid,
-            resource_version=self.resource_version,
-        )
+        return ObjectReference.to(self)
 
     def is_made_for(self, pod: Pod) -> bool:
         """Whether it was created for an ephemeral volume of `pod`."""

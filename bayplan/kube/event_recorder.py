@@ -15,8 +15,6 @@ from typing import Any
 
 import msgspec
 
-from ..api.pod import Pod
-from ..api.pod_groups import PodGroup
 from ..api.storage import ObjectReference
 from ..clock import Clock, SystemClock, rfc3339
 from ..errors import ApiError, ConflictError, NotFoundError
@@ -152,12 +150,12 @@ class EventRecorder:
             "reason": pod_event.reason,
             "type": pod_event.type,
             "note": pod_event.note,
-            "regarding": _reference(pod),
+            "regarding": ObjectReference.to(pod),
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
         }
         if pod_event.related is not None:
-            event["related"] = _reference(pod_event.related)
+            event["related"] = ObjectReference.to(pod_event.related)
         return event
 
     def _post(self, event: Event) -> None:
@@ -223,17 +221,6 @@ class EventRecorder:
         if now - self._drop_noted > DROP_NOTE_S:
             self._drop_noted = now
             log.warning("events cannot keep up: %d dropped so far", self._dropped)
-
-
-def _reference(obj: Pod | PodGroup) -> ObjectReference:
-    return ObjectReference(
-        kind=obj.kind,
-        namespace=obj.namespace,
-        name=obj.name,
-        uid=obj.uid,
-        api_version=obj.api_version,
-        resource_version=obj.resource_version,
-    )
 
 
 def _path(event: Event) -> str:

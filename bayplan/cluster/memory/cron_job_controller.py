@@ -207,16 +207,7 @@ class CronJobController:
 
     def _written(self, cron_job: CronJob, active: list[Job], last: str | None) -> CronJob:
         """The CronJob with its status; it is written if that is another."""
-        references = tuple(
-            ObjectReference(
-                api_version=job.api_version,
-                kind=job.kind,
-                namespace=job.namespace,
-                name=job.name,
-                uid=job.uid,
-            )
-            for job in active
-        )
+        references = tuple(replace(ObjectReference.to(job), resource_version="") for job in active)
         status = replace(cron_job.status, active=references or None, last_schedule_time=last)
         if status == cron_job.status:
             return cron_job
