@@ -100,7 +100,7 @@ class EventHandlers:
                 self._on_pod(None, obj if self.read_pod is None else self.read_pod(obj))
             case Node():
                 self.cache.set_node(obj)
-                self._move(NODE_ADD, None, obj)
+                self.queue.move_all_to_active_or_backoff(NODE_ADD, None, obj)
             case Namespace():
                 self.cache.set_namespace(obj.name, obj.labels)
             case _:
@@ -122,7 +122,7 @@ class EventHandlers:
             case Node():
                 self.cache.set_node(new)
                 for event in node_update_events(old, new):
-                    self._move(event, old, new)
+                    self.queue.move_all_to_active_or_backoff(event, old, new)
             case Namespace():
                 self.cache.set_namespace(new.name, new.labels)
             case _:
@@ -134,11 +134,8 @@ class EventHandlers:
             case Pod():
                 self._on_pod(obj if self.read_pod is None else self.read_pod(obj), None)
             case Node():
-                self._move(NODE_DELETE, obj, None)
-                try:
-                    self.cache.remove_node(obj.name)
-                except CacheError as error:
-                    _log_refusal("RemoveNode", error)
+                self.queue.move_all_to_active_or_backoff(NODE_DELETE, obj, None)
+                _change("RemoveNode", self.cache.remove_node, obj.name)
             case Namespace():
                 self.cache.remove_namespace(obj.name)
             case _:
@@ -177,17 +174,10 @@ class EventHandlers:
             return
         for made in self.cluster.list(ResourceSlice.kind):
             if any(rule.selects(made) for rule in rules):
-                self._move(ClusterEvent(RESOURCE_SLICE, ActionType.Update), made, made)
+                self.queue.move_all_to_active_or_backoff(
+                    ClusterEvent(RESOURCE_SLICE, ActionType.Update), made, made
+                )
                 return  # more slices would move no other pods
-
-    def _move(
-        self,
-        event: ClusterEvent,
-        old: Any,
-        new: Any,
-        pre_check: Callable[[Pod], bool] | None = None,
-    ) -> None:
-        self.queue.move_all_to_active_or_backoff(event, old, new, pre_check)
 
     # Pods are in one of three places: nowhere (or finished, or another scheduler's), the queue, a node.
 
@@ -224,7 +214,7 @@ class EventHandlers:
         self.cache.pod_groups.set_pod(pod)
         self.queue.add(pod)
         if self._new_pods_matter:
-            self._move(self._pod_add, None, pod)
+            self.queue.move_all_to_active_or_backoff(self._pod_add, None, pod)
 
     def _waiting_pod_changed(self, old: Pod, new: Pod) -> None:
         if old.resource_version == new.resource_version and old.resource_version:
@@ -237,7 +227,9 @@ class EventHandlers:
         self.queue.update(old, new)
         nominated = old.nominated_node_name
         if nominated and nominated != new.nominated_node_name:
-            self._move(ASSIGNED_POD_DELETE, old, None, self._at_most(old.priority))
+            self.queue.move_all_to_active_or_backoff(
+                ASSIGNED_POD_DELETE, old, None, self._at_most(old.priority)
+            )
 
     def _waiting_pod_went(self, pod: Pod) -> None:
         self.observer("deleted", pod, "")
@@ -246,26 +238,22 @@ class EventHandlers:
         if self.cache.is_assumed(pod) and self._forgets_deleted:
             self._assumed_pod_goes(pod)
         elif self.cache.is_assumed(pod) and self.waiting_pods.reject(pod.uid):
-            self._move(ASSIGNED_POD_DELETE, pod, None)
+            self.queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, pod, None)
         elif pod.nominated_node_name:
-            self._move(ASSIGNED_POD_DELETE, pod, None, self._at_most(pod.priority))
+            self.queue.move_all_to_active_or_backoff(
+                ASSIGNED_POD_DELETE, pod, None, self._at_most(pod.priority)
+            )
 
     def _assumed_pod_goes(self, pod: Pod) -> None:
         """Free the node of the pod: end its wait on Permit, or forget it if it is past that."""
         assumed = self.cache.get_pod(pod)
         if not self.waiting_pods.reject(pod.uid) and self.cache.is_assumed(assumed):
-            try:
-                self.cache.forget_pod(assumed)
-            except CacheError as error:
-                _log_refusal("ForgetPod", error)
-        self._move(ASSIGNED_POD_DELETE, assumed, None)
+            _change("ForgetPod", self.cache.forget_pod, assumed)
+        self.queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, assumed, None)
 
     def _pod_reached_node(self, pod: Pod) -> None:
-        try:
-            self.cache.add_pod(pod)
-        except CacheError as error:
-            _log_refusal("AddPod", error)
-        self._move(ASSIGNED_POD_ADD, None, pod)
+        _change("AddPod", self.cache.add_pod, pod)
+        self.queue.move_all_to_active_or_backoff(ASSIGNED_POD_ADD, None, pod)
 
     def on_add_many(self, pods: Sequence[Pod]) -> None:
         """Take over the pods that have a node, at the start: in vectors, because no pod waits for them yet."""
@@ -281,20 +269,14 @@ class EventHandlers:
             self.on_add(pod)
 
     def _pod_on_node_changed(self, old: Pod, new: Pod) -> None:
-        try:
-            self.cache.update_pod(old, new)
-        except CacheError as error:
-            _log_refusal("UpdatePod", error)
+        _change("UpdatePod", self.cache.update_pod, old, new)
         for event in pod_update_events(old, new):
-            self._move(event, old, new)
+            self.queue.move_all_to_active_or_backoff(event, old, new)
 
     def _pod_left_node(self, pod: Pod) -> None:
         if self.is_observed:
             self.observer("deleted", pod, f"from {pod.node_name}")
-        try:
-            self.cache.remove_pod(pod)
-        except CacheError as error:
-            _log_refusal("RemovePod", error)
+        _change("RemovePod", self.cache.remove_pod, pod)
         self.queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, pod, None)
 
     @staticmethod
@@ -324,9 +306,12 @@ class EventHandlers:
         self.cache.expire_pods()
 
 
-def _log_refusal(operation: str, error: CacheError) -> None:
-    """Log a change that the cache refuses; the event still reaches the queue."""
-    log.error("scheduler cache: %s failed: %s", operation, error)
+def _change(operation: str, change: Callable[..., object], *objects: Any) -> None:
+    """Change the cache; a change that it refuses is logged, and the event still reaches the queue."""
+    try:
+        change(*objects)
+    except CacheError as error:
+        log.error("scheduler cache: %s failed: %s", operation, error)
 
 
 def _waits_for_new_pods(profile: ProfileRuntime) -> bool:

@@ -7,7 +7,8 @@ and back is the transport's business.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -105,7 +106,7 @@ class HTTPExtender:
         if not self.config.filter_verb:
             return Filtered([node.name for node in nodes], {}, {})
         answer = self._send(self.config.filter_verb, self._about(pod, nodes))
-        with _Reading(self.name):
+        with _reading(self.name):
             problem = text_member(answer, "Error")
             if problem:
                 raise ExtenderError(problem)
@@ -130,7 +131,7 @@ class HTTPExtender:
         if not self.config.prioritize_verb:
             return [(node.name, 0) for node in nodes]
         answer = self._send(self.config.prioritize_verb, self._about(pod, nodes))
-        with _Reading(self.name):
+        with _reading(self.name):
             entries = list_member({"scores": answer}, "scores")
             scores = [(text_member(e, "Host"), int_member(e, "Score")) for e in entries]
             for host, score in scores:
@@ -150,7 +151,7 @@ class HTTPExtender:
             "NodeNameToMetaVictims": described if cached else None,
         }
         answer = self._send(self.config.preempt_verb, args)
-        with _Reading(self.name):
+        with _reading(self.name):
             chosen = member(answer, "NodeNameToMetaVictims")
             return {
                 name: self._victims(name, entry_of_node, table)
@@ -166,7 +167,7 @@ class HTTPExtender:
             "Node": node_name,
         }
         answer = self._send(self.config.bind_verb, args)
-        with _Reading(self.name):
+        with _reading(self.name):
             problem = text_member(answer, "Error")
         if problem:
             raise ExtenderError(problem)
@@ -215,22 +216,17 @@ class HTTPExtender:
                     f"failed {verb} with extender at URL {url}, code {error.code}"
                 ) from error
             raise ExtenderError(str(error)) from error
-        with _Reading(url):
+        with _reading(url):
             return decode_json(body)
 
 
-class _Reading:
-    """Turns a fault in an answer into an ExtenderError that names the extender."""
-
-    def __init__(self, whose: str) -> None:
-        self._whose = whose
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, DecodeError):
-            raise ExtenderError(f"answer of extender {self._whose}: {error}") from error
+@contextmanager
+def _reading(whose: str) -> Iterator[None]:
+    """Turn a fault in an answer into an ExtenderError that names the extender."""
+    try:
+        yield
+    except DecodeError as error:
+        raise ExtenderError(f"answer of extender {whose}: {error}") from error
 
 
 def _names(answer: Any) -> list[str]:

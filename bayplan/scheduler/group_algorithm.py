@@ -88,6 +88,9 @@ class GroupTools(msgspec.Struct):
 class GroupAlgorithm:
     """The algorithm for one group, which may run several times: for each placement, and without some pods."""
 
+    _asks_permit = True
+    """Whether Permit decides if enough members have a node."""
+
     def __init__(
         self,
         tools: GroupTools,
@@ -334,7 +337,7 @@ class GroupAlgorithm:
         member.node_name, member.permit = node_name, status
         return assumed
 
-    def _try_to_commit(self, member: MemberTrial, assumed: Pod, asks_permit: bool = True) -> Status:
+    def _try_to_commit(self, member: MemberTrial, assumed: Pod) -> Status:
         """Reserve and Permit for a member on trial; a "no" is undone and noted."""
         profile, attempt, tools = self.profile, member.attempt, self._tools.cycle.binding_tools
         try:
@@ -346,7 +349,7 @@ class GroupAlgorithm:
             return SUCCESS
         binding = Binding(tools, profile, member.state, member.queued, assumed, attempt, plan)
         status = binding.run_reserve() if plan.reserves else SUCCESS
-        if status.is_success and plan.permits and asks_permit:
+        if status.is_success and plan.permits and self._asks_permit:
             status, _ = binding.run_permit()
         binding.is_accepted(status)
         return status

@@ -53,6 +53,7 @@ class ProposedNode(msgspec.Struct, frozen=True):
 class GroupEntryAlgorithm(GroupAlgorithm):
     """The algorithm for one group, in which the number of members with a node decides, not Permit."""
 
+    _asks_permit = False
     proposal: Sequence[ProposedNode] | None = None
     """The nodes of the last run that was to find out whether the group fits without other pods."""
     _is_by_row = False
@@ -150,11 +151,6 @@ class GroupEntryAlgorithm(GroupAlgorithm):
                 if not status.is_success:
                     return status
         return SUCCESS
-
-    def _try_to_commit(
-        self, member: MemberTrial, assumed: Pod, asks_permit: bool = False
-    ) -> Status:
-        return super()._try_to_commit(member, assumed, asks_permit)
 
     def _no_placement(self, tried: int, first: GroupResult) -> GroupResult:
         # The error of a status is written, which is all but the reasons; its message if it has no error.
