@@ -16,7 +16,7 @@ from ..api.pod import Pod, PodCondition
 from ..api.pod_groups import GroupPreemptor, PodGroup
 from ..api.wire.whole import whole
 from ..clock import Clock, SystemClock
-from ..errors import PluginError
+from ..errors import ApiError, PluginError
 from ..observe.scheduler_metrics import SchedulerMetrics
 from ..releases.feature_gates import DEFAULT_GATES, FeatureGates
 from ..releases.release import Release
@@ -27,7 +27,7 @@ from .faults import PluginFaults
 from .group_options import GroupOptions
 from .lister import Lister
 from .lister_changes import Follower
-from .status import Status
+from .status import SUCCESS, Status, failure
 
 if TYPE_CHECKING:
     from .victims import Victims
@@ -107,6 +107,23 @@ class Client(Protocol):
     def delete(self, obj: KubeObject) -> Awaitable[None] | None:
         """Remove an object; raises NotFoundError if there is none."""
         return None
+
+
+def outcome_of(write: Callable[..., Any], *args: Any) -> Status | Awaitable[Status]:
+    """The outcome of a call of a client, at once or to await."""
+    try:
+        answer = write(*args)
+    except ApiError as error:
+        return failure(error)
+    return _awaited(answer) if isinstance(answer, Awaitable) else SUCCESS
+
+
+async def _awaited(answer: Awaitable[Any]) -> Status:
+    try:
+        await answer
+    except ApiError as error:
+        return failure(error)
+    return SUCCESS
 
 
 class PodEvent(Struct, frozen=True, gc=False):

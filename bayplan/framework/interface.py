@@ -209,6 +209,13 @@ class PreFilterPlugin(Plugin):
         """SKIP: Filter of this plugin has no effect on `pod`."""
 
 
+class SettledPreFilter(PreFilterPlugin):
+    """A PreFilter that has nothing to do but to say what `settled` says."""
+
+    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
+        return self.settled(pod.spec).pre_filter or SUCCESS
+
+
 class PreFilterExtensions:
     """For a PreFilter plugin whose state changes when a pod is added to or removed from a node in a what-if."""
 

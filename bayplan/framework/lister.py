@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from ..api.pod import Pod
+from ..api.pod_groups import PodGroup, pod_group_of
+
 
 class Lister(Protocol):
     """The objects of the cluster that are not nodes or pods, by kind: `Service`, `ReplicaSet`, ...; by default none."""
@@ -25,3 +28,9 @@ class Lister(Protocol):
     def get(self, kind: str, namespace: str, name: str) -> Any | None:
         """One object, or None; cluster-wide kinds have the namespace ""."""
         return None
+
+
+def group_of(pod: Pod, lister: Lister) -> PodGroup | None:
+    """The PodGroup of the pod; None if it has no group, or its group is not there."""
+    name = pod_group_of(pod)
+    return None if name is None else lister.get("PodGroup", pod.namespace, name)

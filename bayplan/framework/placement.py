@@ -5,7 +5,8 @@ Mirrors Placement, PodGroupInfo and PodGroupAssignments of staging/src/k8s.io/ku
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Protocol
 
 import msgspec
@@ -43,6 +44,11 @@ class PodGroupAssignments(msgspec.Struct, frozen=True):
     placement: Placement
     pods: Sequence[Pod]
     rows: Sequence[int]
+
+
+def placed_by_name(members: Iterable[Pod]) -> list[Pod]:
+    """The members of a group that have a node, in the order of their names."""
+    return sorted((pod for pod in members if pod.node_name), key=attrgetter("name"))
 
 
 class GroupTrial(Protocol):

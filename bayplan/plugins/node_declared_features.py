@@ -10,12 +10,10 @@ from ..api.node import Node
 from ..api.pod import Pod, PodSpec
 from ..framework import (
     NODE_OBJECT,
-    SKIP,
     SUCCESS,
     CycleState,
     FilterPlugin,
     NodeInfo,
-    PreFilterPlugin,
     Settled,
     Status,
     Verdict,
@@ -32,7 +30,7 @@ from ..framework.events import (
     wait_for,
 )
 from ..framework.handle import gates_of, release_of
-from ..framework.interface import PASSES_PRE_FILTER, SKIPS_PRE_FILTER
+from ..framework.interface import PASSES_PRE_FILTER, SKIPS_PRE_FILTER, SettledPreFilter
 from ..table import NodeTable, Rows
 
 USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
@@ -40,7 +38,7 @@ RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 NO_FEATURES: frozenset[str] = frozenset()
 
 
-class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
+class NodeDeclaredFeatures(SettledPreFilter, FilterPlugin):
     name = "NodeDeclaredFeatures"
     scope = NODE_OBJECT
 
@@ -55,9 +53,6 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
             if release_of(self).host_network_feature
             else found - {USER_NAMESPACES_HOST_NETWORK}
         )
-
-    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        return SUCCESS if self._is_active_for(pod.spec) else SKIP
 
     def _is_active_for(self, spec: PodSpec) -> bool:
         """Whether pods of the spec need features; without its feature gate the plugin does nothing."""

@@ -8,12 +8,10 @@ from collections.abc import Hashable, Sequence
 from ..api.pod import Pod, PodSpec
 from ..framework import (
     NODE_ROW,
-    SKIP,
     SUCCESS,
     CycleState,
     FilterPlugin,
     NodeInfo,
-    PreFilterPlugin,
     Settled,
     Status,
     Verdict,
@@ -28,21 +26,18 @@ from ..framework.events import (
     called_for,
     wait_for,
 )
-from ..framework.interface import PASSES_PRE_FILTER, SKIPS_PRE_FILTER
+from ..framework.interface import PASSES_PRE_FILTER, SKIPS_PRE_FILTER, SettledPreFilter
 from ..table import NodeTable, Rows
 
 REASON = "node(s) didn't have free ports for the requested pod ports"
 
 
-class NodePorts(PreFilterPlugin, FilterPlugin):
+class NodePorts(SettledPreFilter, FilterPlugin):
     name = "NodePorts"
     scope = NODE_ROW
 
     def spec_key(self, spec: PodSpec) -> Hashable:
         return spec.host_ports
-
-    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        return SUCCESS if pod.spec.host_ports else SKIP
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (

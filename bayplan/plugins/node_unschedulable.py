@@ -14,7 +14,6 @@ from ..framework import (
     CycleState,
     FilterPlugin,
     NodeInfo,
-    PreFilterPlugin,
     Settled,
     Status,
     Verdict,
@@ -29,7 +28,7 @@ from ..framework.events import (
     called_for,
     wait_for,
 )
-from ..framework.interface import PASSES_PRE_FILTER
+from ..framework.interface import PASSES_PRE_FILTER, SettledPreFilter
 from ..table import NodeTable, Rows
 
 REASON = "node(s) were unschedulable"
@@ -37,7 +36,7 @@ REFUSED = unresolvable(REASON)
 CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
-class NodeUnschedulable(PreFilterPlugin, FilterPlugin):
+class NodeUnschedulable(SettledPreFilter, FilterPlugin):
     """Filters on spec.unschedulable. PreFilter, from v1.37 on, is about pods that are being resized."""
 
     name = "NodeUnschedulable"
@@ -54,9 +53,6 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin):
 
     def settled(self, spec: PodSpec) -> Settled:
         return PASSES_PRE_FILTER
-
-    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        return SUCCESS
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)

@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from ..api.pod import Pod
 from ..api.pod_groups import PREFERRED_TOPOLOGY, PodGroup
 from ..framework import (
     MAX_SCORE,
@@ -22,7 +21,7 @@ from ..framework import (
     failure,
     unschedulable,
 )
-from ..framework.placement import Placement, PodGroupAssignments, PodGroupInfo
+from ..framework.placement import Placement, PodGroupAssignments, PodGroupInfo, placed_by_name
 from ..table import ABSENT, Ints
 
 DOMAIN_UNKNOWN = "cannot determine domain for already scheduled pods: "
@@ -101,7 +100,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
         table = self.handle.table
         members = self.handle.pod_groups.members(("PodGroup", group.namespace, group.name))
         domain: str | None = None
-        for pod in sorted((pod for pod in members if pod.node_name), key=_by_name):
+        for pod in placed_by_name(members):
             row = table.row_of.get(pod.node_name)
             node = None if row is None else table.nodes[row]
             if node is None:
@@ -146,10 +145,6 @@ def levels_for(group: PodGroup, levels: Sequence[str]) -> Sequence[Sequence[str]
 def _path(values: Sequence[str]) -> str:
     """The name of a domain: the values from the largest level to its own."""
     return "/".join(reversed(values))
-
-
-def _by_name(pod: Pod) -> str:
-    return pod.name
 
 
 class PodGroupPodsCount(PlacementScorePlugin):

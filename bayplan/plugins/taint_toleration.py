@@ -20,7 +20,6 @@ from ..framework import (
     FilterPlugin,
     Handle,
     NodeInfo,
-    PreFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
     Settled,
@@ -38,6 +37,7 @@ from ..framework.events import (
     called_for,
     wait_for,
 )
+from ..framework.interface import SettledPreFilter
 from ..table import Bools, Ints, NodeTable, Rows
 
 REASON = "node(s) had untolerated taint(s)"
@@ -47,7 +47,7 @@ SOFT = frozenset({"PreferNoSchedule"})
 SETTLED = Settled(SUCCESS, pre_score=SUCCESS)
 
 
-class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class TaintToleration(SettledPreFilter, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Filters on NoSchedule and NoExecute taints; scores by PreferNoSchedule taints.
 
     PreFilter, from v1.37 on, is about pods that are being resized.
@@ -85,9 +85,6 @@ class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
     def after_node_change(self, pod: Pod, before: Node | None, after: Node) -> bool:
         """A node helps that comes without, or loses, the taints that the pod does not tolerate."""
         return not self._repels(after, pod) and (before is None or self._repels(before, pod))
-
-    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        return SUCCESS
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)

@@ -7,7 +7,8 @@ pkg/scheduler/schedule_one_podgroup.go.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Protocol
 
@@ -19,10 +20,10 @@ from ..api.pod import Pod
 from ..api.pod_groups import POD_GROUP_SCHEDULED, PodGroup, PodGroupCondition
 from ..cache import Trial
 from ..clock import Clock, rfc3339
-from ..errors import ApiError, ExtenderError
+from ..errors import ExtenderError
 from ..framework import SUCCESS, Code, CycleState, Status, failure, unschedulable
 from ..framework.group_options import HeldEviction, held_evictions
-from ..framework.handle import Executor
+from ..framework.handle import Executor, outcome_of
 from ..framework.placement import GroupRoom, Placement, PodGroupAssignments, PodGroupInfo
 from ..observe.times import DECIDED, STARTED
 from ..queue.queued_pod import QueuedPodInfo
@@ -422,25 +423,10 @@ class GroupConditions:
         )
 
     def _write(self, group: PodGroup) -> None:
-        def write() -> Status | Awaitable[Status]:
-            try:
-                answer = self._cluster.update_status(group)
-            except ApiError as error:
-                return failure(error)
-            return _written(answer) if isinstance(answer, Awaitable) else SUCCESS
-
         def written(status: Status) -> None:
             if not status.is_success:  # the next cycle of the group writes it again
                 log.warning(
                     "pod group %s: cannot write its condition: %s", group.key, status.message
                 )
 
-        self._executor.run(write, written)
-
-
-async def _written(answer: Awaitable[PodGroup]) -> Status:
-    try:
-        await answer
-    except ApiError as error:
-        return failure(error)
-    return SUCCESS
+        self._executor.run(partial(outcome_of, self._cluster.update_status, group), written)

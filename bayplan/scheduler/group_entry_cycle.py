@@ -26,6 +26,7 @@ from ..framework import (
     unschedulable,
 )
 from ..framework.interface import PlacementFeasiblePlugin
+from ..framework.placement import placed_by_name
 from ..queue.group_queue import GroupQueue, QueuedGroupInfo
 from ..queue.queued_pod import QueuedPodInfo
 from ..runtime.plugin_failures import failed as failed_plugin
@@ -187,7 +188,7 @@ class GroupEntryCycle(GroupCycle):
         if not isinstance(group, PodGroup):
             return failure(f'podgroup.scheduling.k8s.io "{name}" not found')
         members = self._tools.parts.cache.pod_groups.members(("PodGroup", pod.namespace, name))
-        placed = sorted((member for member in members if member.node_name), key=_by_name)
+        placed = placed_by_name(members)
         chosen = group.spec.preemption_policy if self._has_policies else None
         policy = (chosen or PREEMPTS) if self._has_policies else _policy_of(pod)
         for other in (*(info.pod for info in queued), *placed):
@@ -274,7 +275,3 @@ def _differences(
 
 def _policy_of(pod: Pod) -> str:
     return pod.spec.preemption_policy or PREEMPTS
-
-
-def _by_name(pod: Pod) -> str:
-    return pod.name

@@ -14,7 +14,7 @@ from ...amounts import POD_COUNT, free_amounts
 from ...api.pod import Pod
 from ...api.pod_groups import PodGroup
 from ...framework import SUCCESS, Status, unresolvable, unschedulable
-from ...framework.lister import Lister
+from ...framework.lister import Lister, group_of
 from ...framework.placement import GroupRoom, GroupTrial, TryGroup
 from ...table import NodeTable
 from ...table.pod_matrix import NOT_STARTED, start_of
@@ -231,15 +231,6 @@ def victim_units(pods: Iterable[Pod], lister: Lister, by_group: bool = False) ->
             units[unit.group] = unit
         unit.pods.append(pod)
     return list(units.values())
-
-
-def group_of(pod: Pod, lister: Lister) -> PodGroup | None:
-    """The group of the pod, if it has one."""
-    reference = pod.spec.scheduling_group
-    if reference is None:
-        return None
-    group = lister.get("PodGroup", pod.namespace, reference.pod_group_name or "")
-    return group if isinstance(group, PodGroup) else None
 
 
 def split_by_budgets(

@@ -43,7 +43,8 @@ from ...framework.events import (
 from ...framework.group_options import HeldEviction, held_evictions
 from ...framework.handle import PreemptionExtenders, release_of
 from ...framework.interface import Preemption
-from ...framework.placement import GroupTrial, TryGroup
+from ...framework.lister import group_of
+from ...framework.placement import GroupTrial, TryGroup, placed_by_name
 from ...framework.reserved import Reserved
 from ...framework.room import RoomFilters, room_filters
 from ...framework.row_statuses import no_node_available
@@ -56,7 +57,6 @@ from .disruption_budgets import BudgetFollower, Budgets
 from .evictions import VictimEvictions
 from .for_groups import (
     VictimUnit,
-    group_of,
     preempt_for_group,
     preempt_once_for_group,
     victim_units,
@@ -297,7 +297,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             name = unit.group
             if name is not None:
                 members = groups.members(("PodGroup", *name))
-                unit.pods = sorted((pod for pod in members if pod.node_name), key=_by_name)
+                unit.pods = placed_by_name(members)
         return units
 
     def _beside_room(
@@ -386,10 +386,6 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             if unit.priority < priority
             for pod in unit.pods
         )
-
-
-def _by_name(pod: Pod) -> str:
-    return pod.name
 
 
 def _told(status: Status) -> Status:

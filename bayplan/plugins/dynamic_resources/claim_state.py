@@ -18,7 +18,7 @@ from ...framework.devices import Devices
 from .claim_writes import ClaimBinder, Given
 from .extended import SPECIAL_NAME
 from .node_answers import CachedAnswers
-from .pod_claims import group_of, unused_claims
+from .pod_claims import existing_group_of, unused_claims
 
 GROUP_DONE = "deallocation and deletion of ResourceClaims completed"
 
@@ -95,7 +95,7 @@ class Giving:
 
     def _unreserve_group(self, pod: Pod) -> bool:
         """Release one claim of a group of which no member has a node, so that it can get other devices."""
-        group = group_of(pod, self._handle.lister)
+        group = existing_group_of(pod, self._handle.lister)
         if group is None:
             return False
         if self._handle.pod_groups.kept_count(("PodGroup", group.namespace, group.name)):

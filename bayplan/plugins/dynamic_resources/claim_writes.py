@@ -78,7 +78,7 @@ class ClaimBinder:
         """Do the work; the part for which a client needs time is done beside the scheduling of other pods."""
         rest = drive(steps, lambda _: SUCCESS)
         if rest is not SUCCESS and self._handle.executor is not None:
-            self._handle.executor.run(lambda: or_failure(rest), lambda status: None)
+            self._handle.executor.run(lambda: rest, lambda status: None)
 
     # PreBind
 
@@ -211,7 +211,7 @@ class ClaimBinder:
             return False
         return any(result.binding_conditions for one in given for result in _results(one.claim))
 
-    async def wait(self, pod: Pod, given: list[Given]) -> None:
+    async def wait(self, pod: Pod, given: list[Given]) -> Status:
         """Wait until all devices are ready; raises BindingError when that fails or takes too long."""
         self._handle.client.record_event(_waiting_event(pod, self._handle.profile_name))
         now = self._handle.clock.monotonic
@@ -224,6 +224,7 @@ class ClaimBinder:
             raise
         finally:
             self._note_wait(given, result, now() - started)
+        return SUCCESS
 
     def _note_wait(self, given: list[Given], result: str, seconds: float) -> None:
         metrics, profile = self._handle.metrics, self._handle.profile_name
@@ -414,12 +415,6 @@ def is_unready(claim: ResourceClaim, clock: Clock, timeout_s: float) -> bool:
         return not is_ready(claim) and is_late(claim, clock, timeout_s)
     except ClaimBindingError:
         return True
-
-
-async def wait_for_devices(binder: ClaimBinder, pod: Pod, given: list[Given]) -> Status:
-    """Wait until the devices of the claims are ready."""
-    await binder.wait(pod, given)
-    return SUCCESS
 
 
 async def or_failure(answer: Awaitable[Status]) -> Status:

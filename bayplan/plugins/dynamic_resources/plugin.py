@@ -55,7 +55,7 @@ from ...table.what_if import rows_in
 from .allocation_results import has_alternatives, make_allocation, score_allocated
 from .claim_plans import AllocationError, NoSuchClassError, plan_claim
 from .claim_state import GROUP_DONE, ClaimState, Giving
-from .claim_writes import ClaimBinder, Given, drive, is_unready, or_failure, wait_for_devices
+from .claim_writes import ClaimBinder, Given, drive, is_unready, or_failure
 from .extended import make_claim
 from .hints import ClaimHints
 from .node_answers import REASONS, CachedAnswers, Wanted
@@ -486,7 +486,7 @@ class DynamicResources(
         given, binder = known.given, self._binder
 
         def finish(_: None) -> Status | Awaitable[Status]:
-            return wait_for_devices(binder, pod, given) if binder.waits(given) else SUCCESS
+            return binder.wait(pod, given) if binder.waits(given) else SUCCESS
 
         try:
             statuses = (

@@ -19,7 +19,7 @@ from ...api.dra import (
 from ...api.pod import Pod
 from ...api.pod_groups import PodGroup, pod_group_of
 from ...framework import CycleState
-from ...framework.lister import Lister
+from ...framework.lister import Lister, group_of
 
 # Claims that the pods of a group share: allocations that are pending in its cycle, and reservations for the group.
 # Mirrors podGroupStateData, podResourceClaimBindings and unreservePodGroupClaims of
@@ -40,15 +40,12 @@ def pending_in(state: CycleState) -> set[str]:
     return found
 
 
-def group_of(pod: Pod, lister: Lister) -> PodGroup | None:
+def existing_group_of(pod: Pod, lister: Lister) -> PodGroup | None:
     """The PodGroup of the pod, None if it has no group. Raises ClaimNotReadyError when the PodGroup is not there."""
-    name = pod_group_of(pod)
-    if name is None:
-        return None
-    found = lister.get("PodGroup", pod.namespace, name)
-    if not isinstance(found, PodGroup):
+    group, name = group_of(pod, lister), pod_group_of(pod)
+    if group is None and name is not None:
         raise ClaimNotReadyError(f'podgroup.scheduling.k8s.io "{name}" not found')
-    return found
+    return group
 
 
 def consumers(pod: Pod, lister: Lister) -> dict[str, ResourceClaimConsumer]:
@@ -56,7 +53,7 @@ def consumers(pod: Pod, lister: Lister) -> dict[str, ResourceClaimConsumer]:
 
     Raises ClaimNotReadyError when the group is not there, or has an entry without a claim.
     """
-    group, entries = group_of(pod, lister), pod.spec.resource_claims or ()
+    group, entries = existing_group_of(pod, lister), pod.spec.resource_claims or ()
     if group is not None and entries:
         check_entries(group)
     return {entry.name: consumer_of(pod, group, entry) for entry in entries}

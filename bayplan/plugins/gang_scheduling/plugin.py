@@ -38,6 +38,7 @@ from ...framework.events import (
 from ...framework.group_options import GroupOptions
 from ...framework.handle import release_of
 from ...framework.interface import NOT_SETTLED, PlacementFeasiblePlugin
+from ...framework.lister import group_of
 
 # Queueing hints: events after which a pod that waits for its gang may fit.
 # Mirrors the queueing hints of pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go.
@@ -96,8 +97,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin, PlacementFeasiblePlugin):
 
     def _affected(self, old: Any, new: Any) -> Collection[str]:
         """The keys of the pods that a new pod may let through: those of its gang, if that is complete now."""
-        name = pod_group_of(new) if isinstance(new, Pod) else None
-        group = self._group(new, name) if name is not None else None
+        group = group_of(new, self.handle.lister) if isinstance(new, Pod) else None
         if group is None:
             return ()
         key = ("PodGroup", new.namespace, group.name)
@@ -112,7 +112,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin, PlacementFeasiblePlugin):
         name = pod_group_of(pod)
         if name is None:
             return SUCCESS
-        group = self._group(pod, name)
+        group = group_of(pod, self.handle.lister)
         if group is None:
             return unresolvable(
                 f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
@@ -126,7 +126,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin, PlacementFeasiblePlugin):
         name = pod_group_of(pod)
         if name is None:
             return SUCCESS, 0
-        group = self._group(pod, name)
+        group = group_of(pod, self.handle.lister)
         if group is None:
             # An error, so that the pod is requeued and PreEnqueue holds it.
             where = f"{pod.namespace}/{name}"
@@ -155,7 +155,3 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin, PlacementFeasiblePlugin):
         if placed < needed:
             return wait(f"minCount ({needed}) is not yet satisfied: {counts}")
         return SUCCESS
-
-    def _group(self, pod: Pod, name: str) -> PodGroup | None:
-        group = self.handle.lister.get("PodGroup", pod.namespace, name)
-        return group if isinstance(group, PodGroup) else None

@@ -41,7 +41,6 @@ from ...framework import (
     Handle,
     NodeInfo,
     PlacementScorePlugin,
-    PreFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
     Settled,
@@ -51,6 +50,7 @@ from ...framework import (
 from ...framework.devices import Devices
 from ...framework.events import EventWithHint
 from ...framework.fit_status import fit_status, fit_verdict
+from ...framework.interface import SettledPreFilter
 from ...framework.placement import PodGroupAssignments, PodGroupInfo
 from ...framework.scores import shape_heights
 from ...table import Ints, NodeTable, Rows
@@ -141,7 +141,7 @@ REASONS = Reasons({POD_COUNT: TOO_MANY_PODS})
 
 
 class NodeResourcesFit(
-    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin
+    SettledPreFilter, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin
 ):
     """Every resource that is short is named, not only the first."""
 
@@ -219,9 +219,6 @@ class NodeResourcesFit(
         }
         is_short = shortage_at(table, row, FitRule(as_before, {})) != 0
         return is_short and not table.priorities.has_below(row, pod.priority)
-
-    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        return SUCCESS
 
     def settled(self, spec: PodSpec) -> Settled:
         return SETTLED

@@ -13,19 +13,15 @@ import numpy as np
 from ...api.migration import PORTWORX, PORTWORX_DRIVER, is_inline_migrated
 from ...api.pod import Pod, PodSpec
 from ...framework import (
-    SKIP,
-    SUCCESS,
     CycleState,
     FilterPlugin,
-    PreFilterPlugin,
     Settled,
-    Status,
     Verdict,
     failure,
 )
 from ...framework.csi_nodes import CSINodes
 from ...framework.events import EventWithHint
-from ...framework.interface import PASSES_PRE_FILTER, SKIPS_PRE_FILTER
+from ...framework.interface import PASSES_PRE_FILTER, SKIPS_PRE_FILTER, SettledPreFilter
 from ...table import Bools, Ints, NodeTable, Rows
 from ...table.volumes import volume_refs
 from .attached import AttachedVolumes, AttachmentFacts, WhatIfCounts
@@ -35,7 +31,7 @@ from .identity import Attached, CSIIdentifier, VolumeFault
 REASON = "node(s) exceed max volume count"
 
 
-class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
+class NodeVolumeLimits(SettledPreFilter, FilterPlugin):
     """Counts distinct volumes: a volume that a pod on the node uses already does not count again."""
 
     name = "NodeVolumeLimits"
@@ -48,9 +44,6 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     def settled(self, spec: PodSpec) -> Settled:
         return PASSES_PRE_FILTER if _has_volumes(spec) else SKIPS_PRE_FILTER
-
-    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        return SUCCESS if _has_volumes(pod.spec) else SKIP
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
