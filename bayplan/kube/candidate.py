@@ -36,31 +36,21 @@ log = logging.getLogger(__name__)
 class CoordinatedElector(LeaderElector):
     """Waits until the lease is given to `identity`, and renews it."""
 
-    async def _acquire_or_renew(self) -> bool:
+    async def _try(self) -> bool:
         try:
-            return await self._renew_own()
+            await self._read()
         except NotFoundError:
             return False  # until there are candidates
-        except (ApiError, TimeoutError) as error:
-            log.warning("unable to get at the lease %s: %s", self._lock.name, error)
-            return False
-
-    async def _renew_own(self) -> bool:
-        lease = await self._within(self._lock.get())
-        spec = lease.get("spec") or {}
-        if spec != self._seen_spec:
-            self._see(lease, spec)
-        self._lease = lease
         if self.leader != self.identity:
             self.end_term()
             return False
         if not self._is_valid():
             return False
-        if spec.get("preferredHolder"):
+        if self._seen_spec.get("preferredHolder"):
             log.info("the term of the lease %s ends", self._lock.name)
             return False
         self._slow_renewals += 1
-        return await self._update(lease, spec)
+        return await self._update()
 
 
 class CandidateConnection(LeaseSender, Protocol):

@@ -198,39 +198,42 @@ class LeaderElector:
     async def _acquire_or_renew(self) -> bool:
         """Try once to acquire or renew the lease; return whether we hold it."""
         try:
-            if self.leader == self.identity and self._is_valid():
-                # The leader expects no change, and need not read first.
-                if await self._update(self._lease, self._seen_spec):
-                    return True
-                self._slow_renewals += 1
-            return await self._acquire_by_reading()
+            return await self._try()
         except (ApiError, TimeoutError) as error:
             log.warning("unable to get at the lease %s: %s", self._lock.name, _words(error))
             return False
 
-    async def _acquire_by_reading(self) -> bool:
+    async def _try(self) -> bool:
+        if self.leader == self.identity and self._is_valid():
+            # The leader expects no change, and need not read first.
+            if await self._update():
+                return True
+            self._slow_renewals += 1
         sent_at = self._clock.monotonic()
         try:
-            lease = await self._within(self._lock.get())
+            await self._read()
         except NotFoundError:
             now = rfc3339(self._clock.now(), "microseconds")
             spec = _spec(self.identity, self._duration, now, now, 0)
             self._see(await self._within(self._lock.create(spec)), spec)
             self._leads_since(sent_at)
             return True
-        spec = lease.get("spec") or {}
-        if spec != self._seen_spec:
-            self._see(lease, spec)
-        self._lease = lease
         if self.leader != self.identity:
             self.end_term()
             if self.leader and self._is_valid():
                 return False
-        return await self._update(lease, spec)
+        return await self._update()
 
-    async def _update(self, lease: Tree, seen: Tree) -> bool:
+    async def _read(self) -> None:
+        lease = await self._within(self._lock.get())
+        spec = lease.get("spec") or {}
+        if spec != self._seen_spec:
+            self._see(lease, spec)
+        self._lease = lease
+
+    async def _update(self) -> bool:
         """Write the lease as ours; False when it has changed."""
-        now = rfc3339(self._clock.now(), "microseconds")
+        seen, now = self._seen_spec, rfc3339(self._clock.now(), "microseconds")
         transitions = seen.get("leaseTransitions") or 0
         acquired = seen.get("acquireTime") or now
         if seen.get("holderIdentity") != self.identity:
@@ -240,7 +243,7 @@ class LeaderElector:
             spec["strategy"] = seen["strategy"]
         sent_at = self._clock.monotonic()
         try:
-            written = await self._within(self._lock.update({**lease, "spec": spec}))
+            written = await self._within(self._lock.update({**self._lease, "spec": spec}))
         except (ApiError, TimeoutError) as error:
             log.info("unable to write the lease %s: %s", self._lock.name, _words(error))
             return False
