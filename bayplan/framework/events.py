@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from ..api.pod import Pod
+from ..api.storage import PersistentVolumeClaim
 from ..errors import InputError
 from ..releases.feature_gates import DEFAULT_GATES, FeatureGates
 
@@ -251,6 +252,22 @@ def _hint_of(helps: Helps, event: ClusterEvent) -> HintFunction:
         return Hint.QUEUE if helps(pod, old, new) else Hint.SKIP
 
     return hint
+
+
+@called_for(EACH_SPEC)
+def is_own_change(pod: Pod, before: Pod | None, after: Pod) -> bool:
+    """Hint: only a change of the pod itself may help."""
+    return after.uid == pod.uid
+
+
+def uses_claim(pod: Pod, before: Any, claim: PersistentVolumeClaim) -> bool:
+    """Hint: the claim that came or changed is one of the pod's."""
+    return claim.is_used_by(pod)
+
+
+def names_claim(pod: Pod, before: Any, claim: PersistentVolumeClaim) -> bool:
+    """Hint: the same, without the claims that are made for ephemeral volumes."""
+    return claim.is_used_by(pod, named_only=True)
 
 
 def required(kind: type[T], obj: Any) -> T:

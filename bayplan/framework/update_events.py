@@ -76,10 +76,6 @@ def _is_scaled_down(old: Pod, new: Pod) -> bool:
     )
 
 
-def _has_lost_its_gates(old: Pod, new: Pod) -> bool:
-    return bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates
-
-
 def _has_other_claims(old: Pod, new: Pod) -> bool:
     before, after = old.status, new.status
     return not (
@@ -99,7 +95,10 @@ NodeChange = Callable[[Node, Node], bool]
 POD_CHANGES: tuple[tuple[ActionType, PodChange], ...] = (
     (ActionType.UpdatePodLabel, _has_other_labels),
     (ActionType.UpdatePodScaleDown, _is_scaled_down),
-    (ActionType.UpdatePodSchedulingGatesEliminated, _has_lost_its_gates),
+    (
+        ActionType.UpdatePodSchedulingGatesEliminated,
+        lambda old, new: bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates,
+    ),
     # Their number is enough: the API only lets tolerations be added.
     (ActionType.UpdatePodToleration, lambda old, new: len(old.tolerations) != len(new.tolerations)),
     (ActionType.UpdatePodGeneratedResourceClaim, _has_other_claims),

@@ -54,10 +54,6 @@ class NodeDeclaredFeatures(SettledPreFilter, FilterPlugin):
             else found - {USER_NAMESPACES_HOST_NETWORK}
         )
 
-    def _is_active_for(self, spec: PodSpec) -> bool:
-        """Whether pods of the spec need features; without its feature gate the plugin does nothing."""
-        return gates_of(self).enabled(self.name) and bool(self._features_of(spec))
-
     def events_to_register(self) -> Sequence[EventWithHint]:
         node_changes = ActionType.Add | ActionType.UpdateNodeDeclaredFeature
         return (
@@ -66,7 +62,8 @@ class NodeDeclaredFeatures(SettledPreFilter, FilterPlugin):
         )
 
     def settled(self, spec: PodSpec) -> Settled:
-        return PASSES_PRE_FILTER if self._is_active_for(spec) else SKIPS_PRE_FILTER
+        is_active = gates_of(self).enabled(self.name) and self._features_of(spec)
+        return PASSES_PRE_FILTER if is_active else SKIPS_PRE_FILTER
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)

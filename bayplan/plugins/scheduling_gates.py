@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..api.pod import Pod
 from ..framework import SUCCESS, PreEnqueuePlugin, Status, unresolvable
-from ..framework.events import POD, ActionType, EventWithHint, wait_for
+from ..framework.events import POD, ActionType, EventWithHint, is_own_change, wait_for
 
 
 class SchedulingGates(PreEnqueuePlugin):
@@ -21,9 +21,4 @@ class SchedulingGates(PreEnqueuePlugin):
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         gone = ActionType.UpdatePodSchedulingGatesEliminated
-        return (wait_for(POD, gone, helps=after_gates_eliminated),)
-
-
-def after_gates_eliminated(pod: Pod, before: Pod | None, after: Pod) -> bool:
-    """Only its own gates hold a pod back."""
-    return after.uid == pod.uid
+        return (wait_for(POD, gone, helps=is_own_change),)

@@ -35,6 +35,7 @@ from ..framework.events import (
     ActionType,
     EventWithHint,
     called_for,
+    is_own_change,
     wait_for,
 )
 from ..framework.interface import SettledPreFilter
@@ -78,7 +79,7 @@ class TaintToleration(SettledPreFilter, FilterPlugin, PreScorePlugin, ScorePlugi
         node_changes = ActionType.Add | ActionType.UpdateNodeTaint
         return (
             wait_for(NODE, node_changes, helps=self.after_node_change),
-            wait_for(POD, ActionType.UpdatePodToleration, helps=after_toleration_change),
+            wait_for(POD, ActionType.UpdatePodToleration, helps=is_own_change),
         )
 
     @called_for(EACH_SPEC)
@@ -144,9 +145,3 @@ class TaintToleration(SettledPreFilter, FilterPlugin, PreScorePlugin, ScorePlugi
 def named_reason(taint: Taint) -> str:
     """The reason with the name of the taint."""
     return f"node(s) had untolerated taint {{{taint.key}: {taint.value or ''}}}"
-
-
-@called_for(EACH_SPEC)
-def after_toleration_change(pod: Pod, before: Pod | None, after: Pod) -> bool:
-    """Any new toleration of the pod itself may be the one it lacked."""
-    return after.uid == pod.uid

@@ -31,6 +31,7 @@ from ..framework.events import (
     POD,
     ActionType,
     EventWithHint,
+    names_claim,
     wait_for,
 )
 from ..framework.handle import release_of
@@ -72,13 +73,11 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin):
         return (
             wait_for(POD, ActionType.Delete, helps=after_pod_deleted),
             wait_for(NODE, ActionType.Add),
-            wait_for(PERSISTENT_VOLUME_CLAIM, ActionType.Add, helps=after_claim_added),
+            wait_for(PERSISTENT_VOLUME_CLAIM, ActionType.Add, helps=names_claim),
         )
 
     def settled(self, spec: PodSpec) -> Settled:
-        if not spec.volumes:
-            return SKIPS_PRE_FILTER
-        is_used = any(v.persistent_volume_claim or _is_disk(v) for v in spec.volumes)
+        is_used = any(v.persistent_volume_claim or _is_disk(v) for v in spec.volumes or ())
         return NOT_SETTLED if is_used else SKIPS_PRE_FILTER
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
@@ -151,11 +150,6 @@ def after_pod_deleted(pod: Pod, deleted: Pod, after: None) -> bool:
     return any(
         is_conflict(one, other) or is_same_claim(one, other) for one in wanted for other in freed
     )
-
-
-def after_claim_added(pod: Pod, before: None, claim: PersistentVolumeClaim) -> bool:
-    """A claim that the pod names came."""
-    return claim.is_used_by(pod, named_only=True)
 
 
 def is_same_claim(one: Volume, other: Volume) -> bool:

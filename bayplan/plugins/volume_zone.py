@@ -31,6 +31,7 @@ from ..framework.events import (
     STORAGE_CLASS,
     ActionType,
     EventWithHint,
+    names_claim,
     wait_for,
 )
 from ..framework.interface import NOT_SETTLED, SKIPS_PRE_FILTER
@@ -60,14 +61,12 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         return (
             wait_for(STORAGE_CLASS, ActionType.Add, helps=after_class_added),
             wait_for(NODE, ActionType.Add | ActionType.UpdateNodeLabel),
-            wait_for(PERSISTENT_VOLUME_CLAIM, changes, helps=after_claim_change),
+            wait_for(PERSISTENT_VOLUME_CLAIM, changes, helps=names_claim),
             wait_for(PERSISTENT_VOLUME, changes, helps=after_volume_change),
         )
 
     def settled(self, spec: PodSpec) -> Settled:
-        if not spec.volumes:
-            return SKIPS_PRE_FILTER
-        has_claims = any(volume.persistent_volume_claim for volume in spec.volumes)
+        has_claims = any(volume.persistent_volume_claim for volume in spec.volumes or ())
         return NOT_SETTLED if has_claims else SKIPS_PRE_FILTER
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
@@ -164,13 +163,6 @@ def _has_a_zone(table: NodeTable, rows: Rows) -> Bools:
 def after_class_added(pod: Pod, before: None, added: StorageClass) -> bool:
     """Only a class that leaves the choice of the volume to the scheduler frees a pod of its zone."""
     return added.waits_for_consumer
-
-
-def after_claim_change(
-    pod: Pod, before: PersistentVolumeClaim | None, claim: PersistentVolumeClaim
-) -> bool:
-    """A claim that the pod names came or changed; generated claims are ignored."""
-    return claim.is_used_by(pod, named_only=True)
 
 
 def after_volume_change(pod: Pod, before: PersistentVolume | None, after: PersistentVolume) -> bool:

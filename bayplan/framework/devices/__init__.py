@@ -6,8 +6,6 @@ scheduler's SharedDRAManager). May enter: `api`, `table`. Must not happen: a dec
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from ...api.devices import DeviceTaintRule, ResourceSlice
 from ...api.dra import DeviceClass, ResourceClaim
 from ...table import NodeTable
@@ -86,14 +84,12 @@ class Devices:
 
     def _read_all(self) -> None:
         self._read_classes()
-        self._taint_rules = {rule.name: rule for rule in self._listed_taint_rules()}
+        rules = self.lister.list(DeviceTaintRule.kind) if self.features.taint_rules else ()
+        self._taint_rules = {rule.name: rule for rule in rules}
         listed = (made.name for made in self.lister.list(ResourceSlice.kind))
         for name in dict.fromkeys((*listed, *self._slices)):  # in their order, which may count
             self._read_slice(name)
         self.claims.refresh_all()
-
-    def _listed_taint_rules(self) -> Iterable[DeviceTaintRule]:
-        return self.lister.list(DeviceTaintRule.kind) if self.features.taint_rules else ()
 
     def _read_taint_rule(self, name: str) -> None:
         """Apply an added, changed or deleted rule to the slices that it selects or selected."""

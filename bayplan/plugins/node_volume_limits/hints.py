@@ -6,8 +6,8 @@ Mirrors the queueing hints of pkg/scheduler/framework/plugins/nodevolumelimits/c
 from typing import Any
 
 from ...api.migration import inline_csi_driver, is_inline_migrated
-from ...api.pod import Pod
-from ...api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
+from ...api.pod import Pod, PodSpec
+from ...api.storage import CSINode, VolumeAttachment
 from ...framework.events import (
     CSI_NODE,
     PERSISTENT_VOLUME_CLAIM,
@@ -16,6 +16,7 @@ from ...framework.events import (
     ActionType,
     EventWithHint,
     required,
+    uses_claim,
     wait_for,
 )
 
@@ -26,7 +27,7 @@ def events() -> tuple[EventWithHint, ...]:
         wait_for(CSI_NODE, ActionType.Add),
         wait_for(CSI_NODE, ActionType.Update, helps=after_csi_node_updated),
         wait_for(POD, ActionType.Delete, helps=after_pod_deleted),
-        wait_for(PERSISTENT_VOLUME_CLAIM, ActionType.Add, helps=after_claim_added),
+        wait_for(PERSISTENT_VOLUME_CLAIM, ActionType.Add, helps=uses_claim),
         wait_for(VOLUME_ATTACHMENT, ActionType.Delete, helps=after_attachment_deleted),
     )
 
@@ -39,17 +40,15 @@ def after_csi_node_updated(pod: Pod, before: Any, after: CSINode) -> bool:
 
 def after_pod_deleted(pod: Pod, deleted: Pod, after: None) -> bool:
     """Hint: a pod with a volume that may have been attached was removed from a node."""
-    return deleted.is_assigned_or_nominated and any(
-        volume.persistent_volume_claim is not None
-        or volume.ephemeral is not None
-        or is_inline_migrated(volume)
-        for volume in deleted.spec.volumes or ()
+    return deleted.is_assigned_or_nominated and has_volumes(deleted.spec)
+
+
+def has_volumes(spec: PodSpec) -> bool:
+    """Whether pods of the spec use volumes that may have a CSI driver."""
+    return any(
+        volume.persistent_volume_claim or volume.ephemeral or is_inline_migrated(volume)
+        for volume in spec.volumes or ()
     )
-
-
-def after_claim_added(pod: Pod, before: None, claim: PersistentVolumeClaim) -> bool:
-    """Hint: a claim of the pod was added."""
-    return claim.is_used_by(pod)
 
 
 def after_attachment_deleted(pod: Pod, detached: VolumeAttachment, after: None) -> bool:

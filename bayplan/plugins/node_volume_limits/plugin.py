@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ...api.migration import PORTWORX, PORTWORX_DRIVER, is_inline_migrated
+from ...api.migration import PORTWORX, PORTWORX_DRIVER
 from ...api.pod import Pod, PodSpec
 from ...framework import (
     CycleState,
@@ -25,7 +25,7 @@ from ...framework.interface import PASSES_PRE_FILTER, SKIPS_PRE_FILTER, SettledP
 from ...table import Bools, Ints, NodeTable, Rows
 from ...table.volumes import volume_refs
 from .attached import AttachedVolumes, AttachmentFacts, WhatIfCounts
-from .hints import events
+from .hints import events, has_volumes
 from .identity import Attached, CSIIdentifier, VolumeFault
 
 REASON = "node(s) exceed max volume count"
@@ -43,7 +43,7 @@ class NodeVolumeLimits(SettledPreFilter, FilterPlugin):
         return events()
 
     def settled(self, spec: PodSpec) -> Settled:
-        return PASSES_PRE_FILTER if _has_volumes(spec) else SKIPS_PRE_FILTER
+        return PASSES_PRE_FILTER if has_volumes(spec) else SKIPS_PRE_FILTER
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
@@ -100,14 +100,6 @@ class NodeVolumeLimits(SettledPreFilter, FilterPlugin):
             identifier = CSIIdentifier(handle.lister, handle.release.portworx_by_annotation)
             facts = self._facts = AttachmentFacts(handle, identifier)
         return facts.follow()
-
-
-def _has_volumes(spec: PodSpec) -> bool:
-    """Whether pods of the spec use volumes that may have a CSI driver."""
-    return bool(spec.volumes) and any(
-        volume.persistent_volume_claim or volume.ephemeral or is_inline_migrated(volume)
-        for volume in spec.volumes or ()
-    )
 
 
 def new_volumes(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ...api.pod import Pod
+from ...api.pod import Pod, PodSpec
 from ...api.storage import LOST, PersistentVolumeClaim, StorageClass, not_found
 from ...api.volumes import claim_name_of
 from ...framework import Status, failure, unresolvable
@@ -30,12 +30,9 @@ class PodClaims(msgspec.Struct):
     delayed: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
 
 
-def has_claims(pod: Pod) -> bool:
-    """Whether some volume of the pod is a claim."""
-    for volume in pod.spec.volumes or ():
-        if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
-            return True
-    return False
+def has_claims(spec: PodSpec) -> bool:
+    """Whether some volume of pods of the spec is a claim."""
+    return any(one.persistent_volume_claim or one.ephemeral for one in spec.volumes or ())
 
 
 def check_claims(pod: Pod, lister: Lister) -> Status | None:

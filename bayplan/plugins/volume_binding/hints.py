@@ -12,7 +12,6 @@ from ...api.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
-    PersistentVolumeClaim,
     StorageClass,
 )
 from ...framework.events import (
@@ -26,6 +25,7 @@ from ...framework.events import (
     ActionType,
     EventWithHint,
     required,
+    uses_claim,
     wait_for,
 )
 
@@ -35,7 +35,7 @@ def events() -> tuple[EventWithHint, ...]:
     changes = ActionType.Add | ActionType.Update
     return (
         wait_for(STORAGE_CLASS, changes, helps=after_class_change),
-        wait_for(PERSISTENT_VOLUME_CLAIM, changes, helps=after_claim_change),
+        wait_for(PERSISTENT_VOLUME_CLAIM, changes, helps=uses_claim),
         wait_for(PERSISTENT_VOLUME, changes),
         wait_for(NODE, ActionType.Add | ActionType.UpdateNodeLabel),
         wait_for(CSI_NODE, changes, helps=after_csi_node_change),
@@ -47,13 +47,6 @@ def events() -> tuple[EventWithHint, ...]:
 def after_class_change(pod: Pod, before: StorageClass | None, after: StorageClass) -> bool:
     """Hint: a class was added, or its allowed topologies changed."""
     return before is None or not is_equal(before.allowed_topologies, after.allowed_topologies)
-
-
-def after_claim_change(
-    pod: Pod, before: PersistentVolumeClaim | None, claim: PersistentVolumeClaim
-) -> bool:
-    """Hint: a claim of the pod was added or changed."""
-    return claim.is_used_by(pod)
 
 
 def after_csi_node_change(pod: Pod, before: CSINode | None, after: CSINode) -> bool:

@@ -94,15 +94,14 @@ class VolumeBinding(
         return events()
 
     def settled(self, spec: PodSpec) -> Settled:
-        volumes = spec.volumes
-        if volumes and any(v.persistent_volume_claim or v.ephemeral for v in volumes):
+        if has_claims(spec):
             return SKIPS_PRE_SCORE if self._scorer is None else NOT_SETTLED
         return WITHOUT_CLAIMS if self._scorer is None else WITHOUT_CLAIMS_SCORED
 
     # Filter
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        if not has_claims(pod):
+        if not has_claims(pod.spec):
             return SKIP
         refusal = check_claims(pod, self.handle.lister)
         if refusal is not None:
@@ -115,7 +114,7 @@ class VolumeBinding(
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
-        if not has_claims(pod):
+        if not has_claims(pod.spec):
             return verdict
         known: BindingState = state.read(STATE)
         known.is_filtered = True
@@ -152,7 +151,7 @@ class VolumeBinding(
     # Reserve
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        if not has_claims(pod):
+        if not has_claims(pod.spec):
             return SUCCESS
         known: BindingState = state.read(STATE)
         known.given = None
@@ -178,7 +177,7 @@ class VolumeBinding(
     # PreBind
 
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        if not has_claims(pod):
+        if not has_claims(pod.spec):
             return SKIP
         known: BindingState = state.read(STATE)
         return SKIP if known.given is None else SUCCESS
@@ -226,13 +225,13 @@ class ScoringVolumeBinding(VolumeBinding):
     scope = GROUPS
 
     def spec_key(self, spec: PodSpec) -> Hashable:
-        return any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes or ())
+        return has_claims(spec)
 
     def cluster_key(self, table: NodeTable) -> Hashable:
         return None
 
     def row_groups(self, pod: Pod, table: NodeTable) -> DomainRules | None:
-        return None if has_claims(pod) else NO_DOMAIN_RULES
+        return None if has_claims(pod.spec) else NO_DOMAIN_RULES
 
 
 DEFAULT_SHAPE = ((0, 10), (100, 0))
