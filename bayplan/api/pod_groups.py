@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import ClassVar, TypeVar
 
-import msgspec
-
 from .meta import KubeObject, Wire
 from .pod import Pod, PodResourceClaim
 from .pod_status import PodCondition, PodResourceClaimStatus
@@ -231,24 +229,7 @@ def min_available(pod: Pod) -> int | None:
     return max(int(text), 1) if text.isdecimal() else 1
 
 
-class GroupPreemptor(msgspec.Struct, frozen=True):
+class GroupPreemptor(PodGroup, frozen=True):
     """A pod group that preempts as a whole, and the scheduler of its members."""
 
-    group: PodGroup
-    scheduler_name: str
-
-    @property
-    def uid(self) -> str:
-        return self.group.uid
-
-    @property
-    def namespace(self) -> str:
-        return self.group.namespace
-
-    @property
-    def name(self) -> str:
-        return self.group.name
-
-    @property
-    def key(self) -> str:
-        return self.group.key
+    scheduler_name: str = ""

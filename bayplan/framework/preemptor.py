@@ -16,8 +16,7 @@ def preempted_event(
     victim: Pod, preemptor: Pod | GroupPreemptor, in_memory: bool = False
 ) -> PodEvent:
     """The event about a pod that was preempted; a group preempts in the whole cluster, not on a node."""
-    is_group = isinstance(preemptor, GroupPreemptor)
-    where = "cluster" if is_group else victim.node_name
+    where = "cluster" if isinstance(preemptor, GroupPreemptor) else victim.node_name
     note = f"Preempted by {preemptor_kind(preemptor)} {preemptor.uid} on node {where}"
     return PodEvent(
         regarding=victim,
@@ -26,5 +25,5 @@ def preempted_event(
         action="Preempting",
         note=f"{note} (in kube-scheduler memory)." if in_memory else note,
         reporting_controller=preemptor.scheduler_name,
-        related=preemptor.group if isinstance(preemptor, GroupPreemptor) else preemptor,
+        related=preemptor,
     )

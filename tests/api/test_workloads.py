@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from bayplan.api.pod_groups import PodGroup
 from bayplan.api.wire.decode import decode_object
 from bayplan.api.wire.kinds import KINDS
 from bayplan.api.workloads import (
@@ -85,3 +86,8 @@ def test_old_and_new_selectors() -> None:
     assert old.spec.selector == {"a": "b"}
     assert new.spec.selector is not None
     assert new.spec.selector.matches({"a": "b"})
+
+
+def test_a_group_is_read_as_a_group_not_as_one_that_preempts() -> None:
+    assert KINDS["PodGroup"].wire is PodGroup
+    assert type(read("PodGroup")) is PodGroup

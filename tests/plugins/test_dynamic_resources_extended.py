@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from bayplan.amounts import ShareKind
 from bayplan.amounts.domain_rules import NO_DOMAIN_RULES
 from bayplan.api.dra import EXTENDED_RESOURCE_CLAIM
 from bayplan.api.pod import Pod
@@ -13,7 +14,7 @@ from bayplan.framework.devices import DeviceClasses
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.plugins.dynamic_resources.extended import requests_for
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
-from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit, least_allocated
+from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit, Strategy
 from bayplan.table import ALL
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.conformance import check_conformance, check_rows_agree
@@ -261,7 +262,7 @@ def test_fit_asks_anew_when_a_class_comes_or_goes() -> None:
 
 def test_fit_scores_the_devices_that_are_left() -> None:
     in_use = make_claim("other", devices=["a/d0"])
-    made = world(NodeResourcesFit(least_allocated({GPU: 1})), in_use)
+    made = world(NodeResourcesFit(Strategy(ShareKind.LEAST, {GPU: 1})), in_use)
     pod = make_pod(requests={GPU: 1})
     rules = made.plugin.amount_rules(pod)
     assert rules.scores_by_more, "what is in use of devices is in no row"
@@ -281,7 +282,7 @@ def test_fit_scores_the_devices_that_are_left() -> None:
 
 
 def test_fit_scores_by_a_rule_what_no_class_stands_for() -> None:
-    made = world(NodeResourcesFit(least_allocated({GPU: 1})))
+    made = world(NodeResourcesFit(Strategy(ShareKind.LEAST, {GPU: 1})))
     pod = make_pod(requests={GPU: 1})
 
     made.cluster.delete(make_class("gpu"))

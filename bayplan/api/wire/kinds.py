@@ -258,7 +258,7 @@ _OTHERS = {
     cls
     for module in (cron_jobs, devices, dra, limits, pod_groups, storage, workloads)
     for cls in vars(module).values()
-    if isinstance(cls, type) and issubclass(cls, KubeObject) and cls.kind
+    if isinstance(cls, type) and issubclass(cls, KubeObject) and vars(cls).get("kind")
 }
 for other in sorted(_OTHERS, key=lambda cls: cls.kind):
     KINDS[other.kind] = Kind(other.kind, other.api_version, other, build_other, other.is_namespaced)

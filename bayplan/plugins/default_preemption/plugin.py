@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
+from msgspec.structs import asdict
+
 from ...amounts import FitRule, kernel
 from ...api.pod import Pod
 from ...api.pod_groups import GroupPreemptor, PodGroup
@@ -335,7 +337,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
                 group, pods, units, budgets, table, trial, try_group
             )
         if victims:
-            preemptor = GroupPreemptor(group, pods[0].scheduler_name)
+            preemptor = GroupPreemptor(**asdict(group), scheduler_name=pods[0].scheduler_name)
             self._evictions.delete(victims, preemptor, pods)
         if self.handle.metrics.preemptions is not None:
             self.handle.metrics.preemptions.attempts.labels(status.code.name).count += 1

@@ -154,13 +154,13 @@ class NodeResourcesFit(
         ignored_resources: Collection[str] = (),
         ignored_groups: Collection[str] = (),
     ) -> None:
-        self._strategy = strategy or least_allocated({"cpu": 1, "memory": 1})
+        self._strategy = strategy or make_strategy(None)
         self._ignored_resources = frozenset(ignored_resources)
         self._ignored_groups = frozenset(ignored_groups)
         self._ignores = bool(ignored_resources or ignored_groups)
         self._hints = FitHints()
         self._is_always_resolvable = False
-        self._scored = frozenset(self._strategy.resources)
+        self._scored = frozenset(self._strategy.weights)
         self._known: tuple[Handle, Devices] | None = None
 
     @classmethod
@@ -303,11 +303,6 @@ class Strategy:
         self._resources = [(name, weight, is_scalar(name)) for name, weight in weights.items()]
 
     @property
-    def resources(self) -> list[str]:
-        """The resources that count."""
-        return [name for name, _, _ in self._resources]
-
-    @property
     def weights(self) -> dict[str, int]:
         """The resources that count, with their weights."""
         return {name: weight for name, weight, _ in self._resources}
@@ -322,33 +317,17 @@ class Strategy:
         return ShareRule(self._kind, tuple(parts), self._heights)
 
 
-def least_allocated(weights: Mapping[str, int]) -> Strategy:
-    """Favours empty nodes."""
-    return Strategy(ShareKind.LEAST, weights)
-
-
-def most_allocated(weights: Mapping[str, int]) -> Strategy:
-    """Favours full nodes."""
-    return Strategy(ShareKind.MOST, weights)
-
-
-def requested_to_capacity_ratio(
-    weights: Mapping[str, int], shape: Sequence[tuple[int, int]]
-) -> Strategy:
-    """Favours the utilisation with the highest points of the shape, a broken line."""
-    return Strategy(ShareKind.RATIO, weights, shape_heights(shape))
-
-
 def make_strategy(wanted: ScoringStrategy | None) -> Strategy:
-    """The strategy of a configuration."""
+    """The strategy of a configuration; RATIO favours the utilisation with the most points by a shape, a broken line."""
     if wanted is None:
-        return least_allocated({"cpu": 1, "memory": 1})
+        return Strategy(ShareKind.LEAST, {"cpu": 1, "memory": 1})
     weights = Counter[str]()
     for resource in wanted.resources:  # one that is listed twice counts twice
         weights[resource.name] += resource.weight or 1
     if wanted.type == MOST_ALLOCATED:
-        return most_allocated(weights)
+        return Strategy(ShareKind.MOST, weights)
     if wanted.type == REQUESTED_TO_CAPACITY_RATIO and wanted.requested_to_capacity_ratio:
         shape = wanted.requested_to_capacity_ratio.shape
-        return requested_to_capacity_ratio(weights, [(p.utilization, p.score) for p in shape])
-    return least_allocated(weights)
+        heights = shape_heights([(p.utilization, p.score) for p in shape])
+        return Strategy(ShareKind.RATIO, weights, heights)
+    return Strategy(ShareKind.LEAST, weights)
