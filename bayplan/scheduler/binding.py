@@ -193,7 +193,9 @@ class Binding(Struct, eq=False):
         return self._bind_by_plugins()
 
     def _bind_by_extender(self, extenders: Extenders, pod: Pod) -> Answer:
-        answer = self._tools.parts.run_blocking(lambda: extenders.bind(pod, pod.node_name) or SKIP)
+        answer = self._tools.parts.settings.run_blocking(
+            lambda: extenders.bind(pod, pod.node_name) or SKIP
+        )
         if not isinstance(answer, Status):
             return self._unless_skipped(answer)
         return self._bind_by_plugins() if answer.code is Code.Skip else answer

@@ -27,7 +27,7 @@ from . import steps
 from .attempt import Attempt, AttemptNotes
 from .attempt_account import explain_extenders, explain_scores, explain_search
 from .find_nodes import NodeFinder, Search
-from .parts import Parts, unobserved
+from .parts import Parts
 from .select_host import select_host
 
 NO_NODES = "no nodes available to schedule pods"
@@ -49,9 +49,9 @@ class Decider:
         self._metrics = parts.metrics
         self._faults = parts.faults
         self._ties = parts.ties
-        self._observer = parts.observer
-        self._is_observed = parts.observer is not unobserved
-        self._is_noted = parts.notes_decisions
+        self._observer = parts.settings.observer
+        self._is_observed = parts.is_observed
+        self._is_noted = parts.settings.notes_decisions
 
     @contextmanager
     def briefly(self) -> Iterator[None]:

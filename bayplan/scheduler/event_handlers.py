@@ -77,9 +77,9 @@ class EventHandlers:
         self.timers = parts.timers
         self.ties = parts.ties
         self.waiting_pods = parts.waiting_pods
-        self.observer = parts.observer
+        self.observer = parts.settings.observer
         self.is_observed = parts.is_observed
-        self.ended = parts.ended
+        self.ended = parts.settings.ended
         self.metrics = parts.metrics
         self.feature_gates = parts.feature_gates
         self.release = release = self.feature_gates.release

@@ -48,14 +48,14 @@ class FailureHandler:
             attempt.unschedulable_plugins = frozenset({FAULT})
         if self._parts.is_observed:
             what = "refused" if attempt.outcome is Outcome.UNSCHEDULABLE else "failed"
-            self._parts.observer(what, attempt.pod, attempt.message)
+            self._parts.settings.observer(what, attempt.pod, attempt.message)
         if steps.is_logged():
             steps.log_failure(attempt)
         if attempt.explanation is not None:
             profile = self._parts.profiles[attempt.pod.scheduler_name]
             explain_refusal(attempt.explanation, profile, attempt.unschedulable_plugins)
         self._handle(queued, attempt)
-        self._parts.ended(attempt)
+        self._parts.settings.ended(attempt)
 
     def victims_left(self, queued: QueuedPodInfo, attempt: Attempt, status: Status) -> None:
         """End an attempt that waited for the deletion of its victims; if that failed, the pod is not nominated."""

@@ -169,7 +169,7 @@ class GroupCycle:
         if self._tools.cycle.is_pointless(info.pod):
             self._tools.parts.queue.done(info.pod.uid)
             return True
-        self._tools.parts.observer("popped", info.pod, f"attempt {info.attempts}")
+        self._tools.parts.settings.observer("popped", info.pod, f"attempt {info.attempts}")
         return False
 
     def _evict(self, result: GroupResult) -> None:

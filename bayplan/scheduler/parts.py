@@ -58,11 +58,7 @@ class Parts(msgspec.Struct):
     waiting_pods: HeldPods
     pre_binding: PreBindingPods
     ties: TieBreak
-    observer: Observer = unobserved
-    ended: Callable[[Attempt], None] = unheard
-    """Called once for every attempt, when it has ended: bound, refused or failed."""
-    notes_decisions: bool = False
-    run_blocking: RunBlocking = run_here
+    settings: SchedulerSettings
     extenders: Extenders | None = None
     """None when the configuration names none."""
     metrics: SchedulerMetrics = msgspec.field(default_factory=SchedulerMetrics)
@@ -73,7 +69,7 @@ class Parts(msgspec.Struct):
     @property
     def is_observed(self) -> bool:
         """Whether there is an observer."""
-        return self.observer is not unobserved
+        return self.settings.observer is not unobserved
 
     @property
     def feature_gates(self) -> FeatureGates:
