@@ -159,7 +159,7 @@ def convert_config(reading: Reading, expanded: Sequence[ExpandedPlugins]) -> Con
         for profile, own, written in zip(
             config.profiles, expanded, document["profiles"], strict=True
         ):
-            written["plugins"] = _written_plugins(own)
+            written["plugins"] = _plugins(pinned_plugins(own))
             written["pluginConfig"] = [
                 entry
                 for entry in written.get("pluginConfig", ())
@@ -183,15 +183,6 @@ def pinned_plugins(expanded: ExpandedPlugins) -> Plugins:
         for point, refs in expanded.items()
     }
     return Plugins(**sets, multi_point=PluginSet(disabled=(ALL,)))
-
-
-def _written_plugins(expanded: ExpandedPlugins) -> dict[str, Any]:
-    plugins = pinned_plugins(expanded)
-    written = {"multiPoint": encode_plugin_set(plugins.multi_point)}
-    for point, name in POINT_NAMES.items():
-        if plugins.at(point).enabled:
-            written[name] = encode_plugin_set(plugins.at(point))
-    return written
 
 
 def _dropped(profile: Profile, expanded: ExpandedPlugins) -> list[str]:

@@ -156,15 +156,11 @@ class Admission:
             violation = runtime_class_admission.class_refusal(obj.spec, self._lister)
             if violation:
                 raise AdmissionRefusedError(obj, violation)
-        if not ranges:
-            violation = ""
-        elif isinstance(obj, Pod):
+        if ranges and isinstance(obj, Pod):
             cause = next(limit_ranges.excess_requests(obj.spec), None)
             if cause is not None:
                 raise AdmissionRefusedError(obj, "", cause)
-            violation = limit_ranges.pod_violation(obj.spec, ranges)
-        else:
-            violation = limit_ranges.claim_violation(obj, ranges)
+        violation = limit_ranges.violation_of(obj, ranges)
         if not violation and self._ledger is not None:
             violation = self._ledger.refusal(obj, old)
         if violation:

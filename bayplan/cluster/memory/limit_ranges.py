@@ -6,13 +6,14 @@ they are in the order of the manifest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from ...api.containers import Container, ResourceRequirements
 from ...api.limits import CLAIM, CONTAINER, POD, LimitRange, LimitRangeItem
+from ...api.pod import Pod
 from ...api.pod_spec import PodSpec
 from ...api.resources import pod_amounts, pod_limits
 from ...api.rules.field_causes import Cause, invalid_value
@@ -90,27 +91,13 @@ def excess_requests(spec: PodSpec) -> Iterator[Cause]:
                     yield invalid_value(path, str(wanted), rule)
 
 
-def pod_violation(spec: PodSpec, ranges: Sequence[LimitRange]) -> str:
-    """The violation of the first range that refuses a pod; empty if none does."""
-    return _violation(ranges, lambda kind: _measured(spec, kind))
-
-
-def claim_violation(claim: PersistentVolumeClaim, ranges: Sequence[LimitRange]) -> str:
-    """The same for a claim."""
-    measured: list[tuple[ExactAmounts, ExactAmounts]] = [(_amounts(claim.requests), {})]
-    return _violation(ranges, lambda kind: measured if kind == CLAIM else ())
-
-
-def _violation(
-    ranges: Sequence[LimitRange],
-    measured: Callable[[str], Iterable[tuple[ExactAmounts, ExactAmounts]]],
-) -> str:
-    """The faults by the first range with one, each once; `measured` gives requests and limits for a type of items."""
+def violation_of(obj: Pod | PersistentVolumeClaim, ranges: Sequence[LimitRange]) -> str:
+    """The faults of an object by the first range that refuses it, each once; empty if none does."""
     for each in ranges:
         faults = dict.fromkeys(
             fault
             for item in each.items
-            for requests, limits in measured(item.type)
+            for requests, limits in _measured(obj, item.type)
             for fault in _faults(item, requests, limits)
             if fault
         )
@@ -128,8 +115,15 @@ def _faults(item: LimitRangeItem, requests: ExactAmounts, limits: ExactAmounts) 
             yield check(item.type, name, ExactAmount.of(bound), *pair)
 
 
-def _measured(spec: PodSpec, kind: str) -> Iterator[tuple[ExactAmounts, ExactAmounts]]:
-    """The requests and limits of each container, or of the pod as a whole."""
+def _measured(
+    obj: Pod | PersistentVolumeClaim, kind: str
+) -> Iterator[tuple[ExactAmounts, ExactAmounts]]:
+    """The requests and limits of each container, of the pod as a whole, or of the claim."""
+    if isinstance(obj, PersistentVolumeClaim):
+        if kind == CLAIM:
+            yield _amounts(obj.requests), {}
+        return
+    spec = obj.spec
     if kind == CONTAINER:
         for container in (*(spec.containers or ()), *(spec.init_containers or ())):
             limits = container.resources.limits if container.resources is not None else None
