@@ -295,11 +295,6 @@ def canonical_status(tree: Tree, type_name: str) -> None:
         CANONICAL.complete(tree["status"], field.type.name)
 
 
-def strip_metadata(tree: Tree) -> None:
-    """Remove zero values of the metadata."""
-    CANONICAL.strip(tree["metadata"], "meta.v1.ObjectMeta")
-
-
 def _read() -> dict[str, dict[str, bytes]]:
     table: dict[str, dict[str, bytes]] = {}
     text = get_data(__name__, "default_values.txt")

@@ -13,8 +13,8 @@ from .field_causes import Part, Tree
 from .pod_warnings import (
     OLD_SOURCES,
     SOURCE_NAMES,
-    label_warning,
     warn_of_claim,
+    warn_of_key,
     warn_of_pod,
     warn_of_term,
 )
@@ -174,24 +174,20 @@ def _claim(claim: Part) -> None:
 def _storage_class(class_: Part) -> None:
     for term in class_.each("allowedTopologies"):
         for expression in term.each("matchLabelExpressions"):
-            text = label_warning(str(expression.get("key") or ""))
-            if text:
-                expression.warn("key", text)
+            warn_of_key(expression, "key", str(expression.get("key") or ""))
 
 
 def _capacity(capacity: Part) -> None:
     selector = capacity.below("nodeTopology")
     warn_of_term(selector)
     for key in selector.get("matchLabels") or ():
-        if label_warning(key):
-            selector.warn(f"matchLabels.{key}", label_warning(key))
+        warn_of_key(selector, f"matchLabels.{key}", key)
 
 
 def _runtime_class(class_: Part) -> None:
     scheduling = class_.below("scheduling")
     for key in scheduling.get("nodeSelector") or ():
-        if label_warning(key):
-            scheduling.warn("nodeSelector", label_warning(key))
+        warn_of_key(scheduling, "nodeSelector", key)
 
 
 def _node(node: Part) -> None:

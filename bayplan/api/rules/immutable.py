@@ -26,9 +26,9 @@ def immutable_causes(kind: str, tree: Tree, old: Tree) -> list[Cause]:
     """The changes from `old` to `tree` that are refused for objects of a kind of Kubernetes."""
     new = Part(tree)
     for path in IMMUTABLE.get(kind, ()):
-        before = _at(old, path)
-        if before is not None and not is_same(_at(tree, path), before):
-            new.invalid(path, "field is immutable", _at(tree, path))
+        before = value_at(old, path)
+        if before is not None and not is_same(value_at(tree, path), before):
+            new.invalid(path, "field is immutable", value_at(tree, path))
     if kind in CHECKS:
         CHECKS[kind](new, old)
     return new.causes
@@ -47,8 +47,9 @@ def _filled(value: Any) -> Any:
     return [_filled(part) for part in value] if isinstance(value, list) else value
 
 
-def _at(tree: Any, path: str) -> Any:
-    for step in path.split("."):
+def value_at(tree: Any, path: str) -> Any:
+    """The value at a path of names, as `.spec.replicas`."""
+    for step in path.removeprefix(".").split("."):
         tree = tree.get(step) if isinstance(tree, Mapping) else None
     return tree
 

@@ -94,16 +94,16 @@ def warn_of_pod(pod: Part) -> None:
         warn_of_address(alias, "ip", alias.get("ip"))
 
 
-def label_warning(key: str) -> str:
-    """The warning about a label of nodes that is no longer used; empty if there is none."""
-    return _NODE_LABELS.get(key, "")
+def warn_of_key(part: Part, name: str, key: str, start: str = "") -> None:
+    """Warn of a label of nodes that is no longer used."""
+    if key in _NODE_LABELS:
+        part.warn(name, start + _NODE_LABELS[key])
 
 
 def warn_of_label(part: Part, name: str) -> None:
     """Warn of a field with a label of nodes that is no longer used."""
     key = str(part.get(name) or "")
-    if label_warning(key):
-        part.warn(name, f"{key} is {label_warning(key)}")
+    warn_of_key(part, name, key, f"{key} is ")
 
 
 def warn_of_term(term: Part, checks_values: bool = False) -> None:
@@ -134,8 +134,7 @@ def warn_of_claim(spec: Part) -> None:
 
 def _warn_of_placement(spec: Part) -> None:
     for key in spec.get("nodeSelector") or ():
-        if label_warning(key):
-            spec.warn(f"nodeSelector[{key}]", label_warning(key))
+        warn_of_key(spec, f"nodeSelector[{key}]", key)
     affinity = spec.below("affinity").below("nodeAffinity")
     for term in affinity.below(REQUIRED).each("nodeSelectorTerms"):
         warn_of_term(term)

@@ -185,7 +185,8 @@ class NodeAgents(StageSink, WatchHandler):
 
     def create_containers(self, pod: Pod) -> None:
         """The containers are being created."""
-        self.write(pod, kubelet_statuses.creating)
+        begins = {"reason": "ContainerCreating"}
+        self.write(pod, lambda tree, now: kubelet_statuses.waiting(tree, begins, now))
 
     def fail_to_pull(self, pod: Pod, image: str) -> None:
         """An attempt to pull an image has failed."""

@@ -19,7 +19,6 @@ from .recorder import EventTokens, Reporter
 
 Tree = dict[str, Any]
 
-CREATING = {"reason": "ContainerCreating"}
 CRASH_LOOP = "CrashLoopBackOff"
 SCHEDULED, SANDBOXED, INITIALIZED = (
     {"type": kind, "status": "True"}
@@ -27,11 +26,6 @@ SCHEDULED, SANDBOXED, INITIALIZED = (
 )
 READINESS = ("Ready", "ContainersReady")
 READY = tuple({"type": kind, "status": "True"} for kind in READINESS)
-
-
-def creating(tree: Tree, now: str) -> Tree:
-    """A pod whose containers are being created."""
-    return waiting(tree, CREATING, now)
 
 
 def waiting(tree: Tree, reason: Tree, now: str) -> Tree:

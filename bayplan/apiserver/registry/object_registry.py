@@ -13,7 +13,7 @@ import msgspec
 
 from ...api.rules.device_rules import admin_access_causes
 from ...api.rules.field_causes import Cause
-from ...api.rules.field_defaults import apply_defaults, canonical_status, complete, strip_metadata
+from ...api.rules.field_defaults import CANONICAL, apply_defaults, canonical_status, complete
 from ...api.rules.object_validation import create_causes, status_causes, update_causes
 from ...clock import Clock, SystemClock
 from ...cluster.objects.pod_life import timestamp
@@ -117,7 +117,7 @@ class ObjectRegistry:
         known = self._admitting.checked(sent) if is_pod else None
         if known is not None:
             tree["spec"] = known.tree
-            strip_metadata(tree)
+            CANONICAL.strip(tree["metadata"], "meta.v1.ObjectMeta")
         else:
             _set_defaults(resource, tree, now)
         name = str(tree["metadata"].get("name") or "")

@@ -30,16 +30,9 @@ TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region
 def note_gates(tree: Tree, now: str) -> None:
     """Write into the status of a new pod that gates hold it."""
     if tree["spec"].get("schedulingGates"):
-        tree["status"]["conditions"] = [
-            {
-                "type": "PodScheduled",
-                "status": "False",
-                "reason": "SchedulingGated",
-                "message": "Scheduling is blocked due to non-empty scheduling gates",
-                "lastProbeTime": None,
-                "lastTransitionTime": now,
-            }
-        ]
+        message = "Scheduling is blocked due to non-empty scheduling gates"
+        held = {"status": "False", "reason": "SchedulingGated", "message": message}
+        set_conditions(tree["status"], [{"type": "PodScheduled", **held}], now)
 
 
 def qos_class(spec: Mapping[str, Any]) -> str:

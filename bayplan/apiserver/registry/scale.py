@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...api.rules.field_causes import invalid_value
+from ...api.rules.immutable import value_at
 from ...api.selectors import label_query
 from .object_registry import Edit, ObjectRegistry
 from .resource_table import ApiResource
@@ -25,13 +26,13 @@ def scale_of(resource: ApiResource, tree: Mapping[str, Any]) -> Tree:
     selector = ""
     if resource.custom is not None:
         paths = resource.custom.scale or {}
-        replicas, status_path = _at(tree, resource.scale), paths["statusReplicasPath"]
-        selector = str(_at(tree, paths.get("labelSelectorPath") or ".status.") or "")
+        replicas, status_path = value_at(tree, resource.scale), paths["statusReplicasPath"]
+        selector = str(value_at(tree, paths.get("labelSelectorPath") or ".status.") or "")
         if replicas is None:
             raise internal(f'the spec replicas field "{resource.scale}" does not exist')
     else:
         selector = label_query(spec.get("selector"))
-    status: Tree = {"replicas": int(_at(tree, status_path) or 0)}
+    status: Tree = {"replicas": int(value_at(tree, status_path) or 0)}
     if selector:
         status["selector"] = selector
     return {
@@ -73,13 +74,6 @@ def update_scale(
 
     record = registry.update(resource, namespace, name, scaled, "", dry_run)
     return scale_of(resource, record.decode())
-
-
-def _at(tree: Any, path: str) -> Any:
-    """The value at a path of names, as `.spec.replicas`."""
-    for step in path.removeprefix(".").split("."):
-        tree = tree.get(step) if isinstance(tree, Mapping) else None
-    return tree
 
 
 def _set(tree: Tree, path: str, value: Any) -> None:
