@@ -86,9 +86,10 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin):
             source = volume.persistent_volume_claim
             if source is None:
                 continue
-            claim = self._claim(pod.namespace, source.claim_name)
+            kind, name = PersistentVolumeClaim.kind, source.claim_name
+            claim: PersistentVolumeClaim | None = self.handle.lister.get(kind, pod.namespace, name)
             if claim is None:
-                return unresolvable(not_found("PersistentVolumeClaim", source.claim_name))
+                return unresolvable(not_found(kind, name))
             if claim.is_for_one_pod:
                 names.add(claim.name)
         uses = sum(_is_used(table, pod.namespace, name) for name in names)
@@ -123,11 +124,6 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin):
                 ~taken, release_of(self).one_pod_claim_reason
             )  # only the first reason is given
         return verdict
-
-    def _claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
-        claim = self.handle.lister.get("PersistentVolumeClaim", namespace, name)
-        assert claim is None or isinstance(claim, PersistentVolumeClaim), "listers keep kinds apart"
-        return claim
 
 
 def _is_disk(volume: Volume) -> bool:

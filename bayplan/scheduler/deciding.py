@@ -87,7 +87,7 @@ class Decider:
             and self._take_nominated(profile, state, attempt)
         ):
             return
-        decision = self._decide(profile, state, pod, within)
+        decision = self.decide(profile, state, pod, within)
         if decision is not None and not self.explains:
             self._take(profile, state, attempt, decision, makes_room)
             return
@@ -126,10 +126,6 @@ class Decider:
         attempt.feasible_nodes, attempt.from_nomination = 1, True
         attempt.node_name = self._table.names[row]
         return True
-
-    def by_engine(self, profile: ProfileRuntime, pod: Pod) -> Decision | None:
-        """The engine's decision on a pod of an inquiry; None if plugins have to be called."""
-        return self._decide(profile, CycleState(), pod, None)
 
     def set_score_weights(self, weights: Mapping[str, int], profile: ProfileRuntime) -> None:
         """Give Score plugins of a profile other weights; the plugins that are not named keep theirs."""
@@ -171,7 +167,7 @@ class Decider:
             return None
         return None if filling is None else filling.copies(self._table)
 
-    def _decide(
+    def decide(
         self, profile: ProfileRuntime, state: CycleState, pod: Pod, within: Ints | None
     ) -> Decision | None:
         """The engine's decision; None if the reference decides, for a reason that is counted."""

@@ -127,7 +127,7 @@ class Inquiry:
 
     def decision(self) -> Decision:
         """The same as a decision, with the best row and without the totals of the others."""
-        decision = self._scheduler.decider.by_engine(self.profile, self.pod)
+        decision = self._scheduler.decider.decide(self.profile, CycleState(), self.pod, None)
         if decision is not None:
             return decision
         found = np.full(len(self.table), REFUSED)
