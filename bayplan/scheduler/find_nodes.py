@@ -67,16 +67,24 @@ class Search(msgspec.Struct):
 
 
 def judge_all(
-    profile: ProfileRuntime, state: CycleState, pod: Pod, table: NodeTable, pre: PreFiltered
+    profile: ProfileRuntime,
+    state: CycleState,
+    pod: Pod,
+    table: NodeTable,
+    pre: PreFiltered,
+    within: Ints | None = None,
 ) -> Search:
-    """Run Filter on every node that PreFilter left, without effects on later searches; extenders are not called."""
+    """Run Filter on every node that PreFilter left, without effects on later searches; extenders are not called.
+
+    Filter judges the rows `within`; None means all.
+    """
     filtering, diagnosis = profile.filtering, Diagnosis(table, node_count=table.node_count)
     diagnosis.unschedulable_plugins |= pre.narrowed_by
     search = Search(NO_ROWS, diagnosis, pre)
     if not pre.status.is_success:
         diagnosis.refuse_all(pre.status)
         return search
-    rows = rows_to_look_at(pre, diagnosis, table)
+    rows = _common_rows(rows_to_look_at(pre, diagnosis, table), within)
     found = filtering.run_filters(state, pod, table, rows)
     search.rows = filtering.filter_nominated(state, pod, table, found, diagnosis)
     filtering.diagnose(state, pod, table, rows, diagnosis)
@@ -143,9 +151,7 @@ class NodeFinder:
                 search.rows = np.array([search.nominated_row])
                 times[FILTERED] = perf_counter()
                 return search
-        rows = rows_to_look_at(pre, diagnosis, table)
-        if within is not None:
-            rows = within if isinstance(rows, slice) else np.intersect1d(rows, within)
+        rows = _common_rows(rows_to_look_at(pre, diagnosis, table), within)
         try:
             self._filter(profile, state, pod, rows, search, everything, within)
         except PluginRunError as error:
@@ -256,6 +262,13 @@ def rows_to_look_at(pre: PreFiltered, diagnosis: Diagnosis, table: NodeTable) ->
     names = " ".join(sorted(pre.narrowed_by))
     diagnosis.absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
     return rows
+
+
+def _common_rows(rows: Rows, within: Ints | None) -> Rows:
+    """The rows that are also `within`."""
+    if within is None:
+        return rows
+    return within if isinstance(rows, slice) else np.intersect1d(rows, within)
 
 
 def _note_refusal(profile: ProfileRuntime, state: CycleState, pre: PreFiltered) -> None:

@@ -73,6 +73,12 @@ class Inquiry:
         """PreFilter and Filter on every node."""
         return judge_all(self.profile, self.state, self.pod, self.table, self.pre_filtered)
 
+    def status_at(self, row: int) -> Status:
+        """The first refusal of one node, or success; Filter judges no other node."""
+        only = np.array([row])
+        search = judge_all(self.profile, self.state, self.pod, self.table, self.pre_filtered, only)
+        return search.diagnosis.status_of(row)
+
     @property
     def rows(self) -> Rows:
         """The feasible rows."""

@@ -14,8 +14,10 @@ from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.choices import Objective
 from bayplan.errors import InputError
+from bayplan.framework import CycleState, FilterPlugin, NodeInfo, Status, unschedulable
 from bayplan.scheduler import Inquiry
 from bayplan.sim import Simulation
+from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_node, make_object, make_pod
 from tests.rig.objects import owned
 
@@ -299,6 +301,33 @@ def value(objects: list[Any], objective: Objective) -> float:
         mean = sum(used.values()) / sum(node.allocatable[name] for node in nodes)
         squares += [(used[n.name] / n.allocatable[name] - mean) ** 2 for n in nodes]
     return sqrt(sum(squares) / len(squares))
+
+
+class Refusing(FilterPlugin):
+    """Refuses every node, and counts the nodes that it judged for a pod at home."""
+
+    name = "Refusing"
+    judged = 0
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        Refusing.judged += pod.name != "probe"
+        return unschedulable("not today")
+
+
+def count_judged(nodes: int) -> int:
+    """How many nodes are judged for pods at home, with a misplaced pod on each node and no move."""
+    Refusing.judged = 0
+    objects: list[Any] = []
+    for i in range(nodes):
+        objects += [make_node(f"n{i}"), make_pod(f"p{i}", node_name=f"n{i}")]
+    plan = plan_rebalance(objects, Objective.CONSTRAINTS, Settings(plugins=(Refusing,)))
+
+    assert (plan.before, plan.moves) == (nodes, [])
+    return Refusing.judged
+
+
+def test_a_misplaced_pod_is_judged_on_its_own_node_only() -> None:
+    assert count_judged(16) == 8 * count_judged(2)
 
 
 @pytest.mark.parametrize("objective", list(Objective))

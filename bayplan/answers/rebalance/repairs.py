@@ -146,7 +146,7 @@ def _status_at_home(mover: Mover, pod: Pod) -> Status:
     row = mover.table.row_of[pod.node_name]
     with mover.lifted(pod) as waiting:
         probe = waiting.with_spec(_uncordoned(waiting.spec))
-        return Inquiry(mover.scheduler, probe).diagnosis.status_of(row)
+        return Inquiry(mover.scheduler, probe).status_at(row)
 
 
 def _light(spec: PodSpec) -> PodSpec:
