@@ -7,7 +7,7 @@ by themselves: an AnalysisTemplate, a ClusterPolicy, a RayCronJob.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -128,7 +128,8 @@ def _of_known(
             found = [msgspec.structs.replace(each, replicas=0) for each in found]
         gang = _gang_of(known, tree, sum(each.replicas for each in found))
     except (msgspec.ValidationError, ValueError, TypeError, AttributeError) as error:
-        return made(metadata=metadata, missing=f"its pods: {error}", is_certain=True)
+        fault = _null_fault(tree["spec"]) or error
+        return made(metadata=metadata, missing=f"its pods: {fault}", is_certain=True)
     spec = CustomWorkloadSpec()
     if found:
         spec = CustomWorkloadSpec(replicas=found[0].replicas, template=found[0].template)
@@ -205,11 +206,11 @@ def _by_shape(
         try:
             return made(metadata=metadata, spec=_spec(spec), is_certain=True)
         except (msgspec.ValidationError, ValueError) as error:
-            fault = f"{count} (spec.template: {error})"
+            fault = f"{count} ({_null_fault(spec) or f'spec.template: {error}'})"
             return made(metadata=metadata, missing=fault, is_certain=True)
     if has_replicas and template is None:
         return made(metadata=metadata, missing=f"{count} (no spec.template)")
-    path = next(_templates(spec, "spec", MAX_DEPTH), "")
+    path = next(_paths(spec, "spec", _is_template), "")
     if not path:
         return None
     if _FOR_LATER.search(made.manifest_kind):
@@ -249,13 +250,22 @@ def _is_template(value: Any) -> bool:
     return isinstance(containers, list) and any(isinstance(each, Mapping) for each in containers)
 
 
-def _templates(value: Any, path: str, depth: int) -> Iterator[str]:
-    """The paths of pod templates."""
-    if _is_template(value):
+def _null_fault(spec: Mapping[str, Any]) -> str:
+    """The first null in a list, if there is one: the reason why pods cannot be made of it."""
+    nulls = _paths(spec, "spec", lambda value: value is None, 2 * MAX_DEPTH)
+    found = next((path for path in nulls if path.endswith("]")), "")
+    return f"{found}: expected a value; got null" if found else ""
+
+
+def _paths(
+    value: Any, path: str, is_wanted: Callable[[Any], bool], depth: int = MAX_DEPTH
+) -> Iterator[str]:
+    """The paths of the outermost values that are wanted."""
+    if is_wanted(value):
         yield path
     elif depth and isinstance(value, Mapping):
         for name, part in value.items():
-            yield from _templates(part, f"{path}.{name}", depth - 1)
+            yield from _paths(part, f"{path}.{name}", is_wanted, depth - 1)
     elif depth and isinstance(value, list):
         for i, part in enumerate(value):
-            yield from _templates(part, f"{path}[{i}]", depth - 1)
+            yield from _paths(part, f"{path}[{i}]", is_wanted, depth - 1)

@@ -244,6 +244,38 @@ def test_null_in_the_node_selector_of_a_template_is_the_empty_text() -> None:
     assert run(make("argoproj.io/v1alpha1", "Rollout", spec)).placed == []
 
 
+@pytest.mark.parametrize(
+    ("version", "kind", "spec", "path"),
+    [
+        pytest.param(
+            "argoproj.io/v1alpha1",
+            "Workflow",
+            {"entrypoint": "m", "templates": [{"name": "m", "dag": {"tasks": [None]}}]},
+            "spec.templates[0].dag.tasks[0]",
+            id="a task of a workflow",
+        ),
+        pytest.param(
+            "argoproj.io/v1alpha1",
+            "Rollout",
+            {"template": {"spec": {"containers": [*POD["containers"], None]}}},
+            "spec.template.spec.containers[1]",
+            id="a container of a kind in the table",
+        ),
+        pytest.param(
+            "example.com/v1",
+            "Thing",
+            {"replicas": 2, "template": {"spec": {**POD, "tolerations": [None]}}},
+            "spec.template.spec.tolerations[0]",
+            id="a toleration of another kind",
+        ),
+    ],
+)
+def test_a_null_in_a_list_is_named_with_its_path(
+    version: str, kind: str, spec: Any, path: str
+) -> None:
+    assert f"{path}: expected a value; got null" in make(version, kind, spec).missing
+
+
 def test_init_containers_of_a_workflow_count() -> None:
     init = {"name": "i", "image": "i", "resources": {"requests": {"cpu": "9"}}}
     templates = [{**WORK, "initContainers": [init]}]
