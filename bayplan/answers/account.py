@@ -14,7 +14,6 @@ from msgspec import field
 
 from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
-from ..sim.html_summary import make_frame
 from ..trials import AS_READ, SettledAnswer, Settlement
 from .manifest_changes import Data, ObjectChange
 
@@ -253,9 +252,9 @@ class PodExplanation(SettledAnswer, Data, kw_only=True):
             {"node": one.node, "what would help": "; ".join(step.goal for step in one.steps)}
             for one in self.counterfactuals
         ]
-        return [*ways, *self.node_rows()]
+        return [*ways, *self.frame_rows()]
 
-    def node_rows(self) -> list[dict[str, Any]]:
+    def frame_rows(self) -> list[dict[str, Any]]:
         """One row per node: its points by plugin, or its rejections."""
         scored = [
             {"node": node.name, "fits": True, "total": node.total, **node.points}
@@ -272,7 +271,3 @@ class PodExplanation(SettledAnswer, Data, kw_only=True):
             for name in group.nodes
         ]
         return scored + refused
-
-    def to_frame(self) -> Any:
-        """The nodes, best and nearest first, as a pandas DataFrame."""
-        return make_frame(self.node_rows())

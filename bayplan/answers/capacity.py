@@ -26,7 +26,6 @@ from ..errors import InputError
 from ..manifests.timeline import InputObject
 from ..scheduler import Attempt, Inquiry, Outcome, cause_of, run_to_tell
 from ..scheduler.collector import rare_collections
-from ..sim.html_summary import make_frame
 from ..sim.plain_part import PlainPart
 from ..sim.settings import DEFAULT_SETTINGS, GROUP_GATES, OnProgress, Settings
 from ..sim.totals import TotalsChange
@@ -148,12 +147,12 @@ class Capacity(PlainPart, SettledAnswer):
             for kind in self.kinds
         ]
 
-    def to_frame(self) -> Any:
-        """Pods per node, one column per kind, as a pandas DataFrame."""
+    def frame_rows(self) -> list[dict[str, Any]]:
+        """Pods per node, one column per kind."""
         names = dict.fromkeys(name for kind in self.kinds for name in kind.nodes)
-        return make_frame(
+        return [
             {"node": name, **{kind.name: kind.nodes[name] for kind in self.kinds}} for name in names
-        )
+        ]
 
     @property
     def histogram_rows(self) -> list[dict[str, int]]:

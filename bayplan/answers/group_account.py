@@ -12,7 +12,6 @@ from typing import Any
 from msgspec import field
 
 from ..api.own_documents import API_VERSION
-from ..sim.html_summary import make_frame
 from ..trials import AS_READ, SettledAnswer, Settlement
 from .account import PodRef, Refusal
 from .manifest_changes import Data, ObjectChange
@@ -148,9 +147,8 @@ class PodGroupExplanation(SettledAnswer, Data, kw_only=True):
         """Whether members have nodes, or would get them."""
         return self.verdict in (GroupVerdict.PLACED, GroupVerdict.FITS, GroupVerdict.EMPTY)
 
-    def to_frame(self) -> Any:
-        """The members as a pandas DataFrame."""
-        return make_frame(
+    def frame_rows(self) -> list[dict[str, Any]]:
+        return [
             {"pod": m.pod.name, "state": m.state.value, "node": m.node, "message": m.message}
             for m in self.members
-        )
+        ]

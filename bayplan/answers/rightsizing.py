@@ -16,7 +16,6 @@ from ..api.workloads import workload_of
 from ..errors import counted
 from ..manifests.measured_use import RESOURCES, MeasuredUse, Units
 from ..manifests.timeline import InputObject
-from ..sim.html_summary import make_frame
 from ..sim.plain_part import PlainPart
 from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..sim.totals import ClusterTotals, TotalsChange
@@ -94,10 +93,6 @@ class Rightsizing(PlainPart, SettledAnswer):
     def shown_rows(self) -> list[dict[str, Any]]:
         """The proposals."""
         return [one.to_dict() for one in self.proposals]
-
-    def to_frame(self) -> Any:
-        """The proposals as a pandas DataFrame."""
-        return make_frame(one.to_dict() for one in self.proposals)
 
 
 def find_rightsizing(

@@ -12,7 +12,7 @@ from ..api.pod import Pod
 from ..api.resources import PODS
 from ..api.wire.encode import to_dict
 from ..errors import counted
-from ..sim.html_summary import ShownAnswer, make_frame
+from ..sim.html_summary import ShownAnswer
 from ..sim.plain_part import PlainPart
 from .fleet import Fleet, NodeOption, fleet_objects, node_names
 from .fleet_check import FleetVerdict, OtherSeeds
@@ -155,10 +155,6 @@ class NodePlan(ShownAnswer):
             }
             for group in self.groups
         ]
-
-    def to_frame(self) -> Any:
-        """The nodes by pool, type and zone, as a pandas DataFrame."""
-        return make_frame(self.shown_rows())
 
     def node_names(self) -> list[str]:
         """The names of the nodes."""

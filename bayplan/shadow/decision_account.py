@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ..answers.judged_decision import Agreement, JudgedDecision
-from ..answers.judged_replay import plugins_of, reason_of
+from ..answers.judged_decision import Agreement, JudgedDecision, plugins_of, reason_of
 from ..api.text.refusal_message import is_known_reason, refusals_of
 from ..sim.replay_report import ReplayVerdict
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ..answers.judged_decision import Agreement, JudgedDecision
-from ..answers.judged_replay import reason_of
+from ..answers.judged_decision import Agreement, JudgedDecision, reason_of
 from ..api.node import Node
 from ..api.pod import EMPTY_STATUS, Pod
 from ..api.wire.placement_fields import clipped_tree

@@ -74,6 +74,14 @@ class ShownAnswer:
     def shown_rows(self) -> Iterable[Mapping[str, Any]]:
         """The rows that a notebook shows, the most important first."""
 
+    def frame_rows(self) -> Iterable[Mapping[str, Any]]:
+        """The rows of a frame."""
+        return self.shown_rows()
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a line for each part of the answer."""
+        return make_frame(self.frame_rows())
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self._told()}>"
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
@@ -13,7 +15,7 @@ from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
 from ..choices import Follow
 from ..errors import counted
-from .html_summary import ShownAnswer, make_frame
+from .html_summary import ShownAnswer
 from .totals import TotalsChange
 from .use_over_time import UseSeries
 
@@ -71,8 +73,42 @@ class PodPlacement(msgspec.Struct):
     time_s: float
 
 
-class ReplayedPod(msgspec.Struct):
-    """One pod that needed a node: the recorded decision and ours."""
+class ComparedPod:
+    """A pod that needed a node: its recorded placement and ours."""
+
+    __slots__ = ()
+    pod: Pod
+    created_s: float
+    at_s: float
+    """Its moment in tables."""
+    recorded: PodPlacement | None
+    replayed: PodPlacement | None
+    verdict: ReplayVerdict
+
+    def row(self) -> dict[str, Any]:
+        """The pod as a row of a table."""
+        return {
+            "pod": self.pod.key,
+            "time": round(self.at_s, 6),
+            "node": self.recorded.node_name if self.recorded else None,
+            "here": self.replayed.node_name if self.replayed else None,
+            "result": str(self.verdict),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The pod as plain data."""
+        return {
+            "namespace": self.pod.namespace,
+            "name": self.pod.name,
+            "created": round(self.created_s, 6),
+            "result": str(self.verdict),
+            "recorded": _placement(self.recorded),
+            "replayed": _placement(self.replayed),
+        }
+
+
+class ReplayedPod(ComparedPod, msgspec.Struct):
+    """One pod, in the states that our own decisions leave."""
 
     pod: Pod
     created_s: float
@@ -84,7 +120,11 @@ class ReplayedPod(msgspec.Struct):
     """Whether it was deleted with a node that it was not on in the recording."""
 
     @property
-    def verdict(self) -> ReplayVerdict:
+    def at_s(self) -> float:  # type: ignore[override]  # computed here
+        return self.created_s
+
+    @property
+    def verdict(self) -> ReplayVerdict:  # type: ignore[override]  # computed here
         match self.recorded, self.replayed:
             case None, None:
                 return ReplayVerdict.PENDING
@@ -99,10 +139,74 @@ class ReplayedPod(msgspec.Struct):
             return ReplayVerdict.SAME
         return ReplayVerdict.EQUAL if self.is_equal else ReplayVerdict.OTHER
 
+    def to_dict(self) -> dict[str, Any]:
+        lost = {"lostWithNode": True} if self.is_lost else {}
+        return {**ComparedPod.to_dict(self), **lost}
 
-class ReplayReport(ShownAnswer, msgspec.Struct):
+
+Compared = TypeVar("Compared", bound=ComparedPod)
+
+
+class ReplayAnswer(ShownAnswer, Generic[Compared]):
+    """Recorded decisions beside ours."""
+
+    __slots__ = ()
+    noun: ClassVar[str]
+    follow: ClassVar[Follow]
+    time_s: float
+
+    @property
+    @abstractmethod
+    def compared(self) -> list[Compared]:
+        """All that is compared."""
+
+    @property
+    def differing(self) -> list[Compared]:
+        """Those that differ, where two schedulers with the same rules would not."""
+        return [one for one in self.compared if one.verdict not in EXPLAINED]
+
+    def counts(self) -> dict[ReplayVerdict, int]:
+        """The number of each verdict."""
+        found = Counter(one.verdict for one in self.compared)
+        return {verdict: found[verdict] for verdict in ReplayVerdict}
+
+    def headline(self) -> str:
+        """`81 of 82 decisions agree: 61 same node, 20 equal total; 1 to another node`."""
+        counts = self.counts()
+        agreeing = sum(counts[verdict] for verdict in AGREEING)
+        text = f"{agreeing:,} of {counted(len(self.compared), self.noun)} agree"
+        parts, others = (
+            [f"{counts[one]:,} {words}" for one, words in verdicts.items() if counts[one]]
+            for verdicts in (AGREEING, REMAINING)
+        )
+        listed = f"{text}: {', '.join(parts)}" if parts else text
+        return "; ".join((listed, *others))
+
+    def shown_rows(self) -> Iterable[Mapping[str, Any]]:
+        return (one.row() for one in self.differing or self.compared)
+
+    def frame_rows(self) -> Iterable[Mapping[str, Any]]:
+        return (one.row() for one in self.compared)
+
+    def document(self, first: Mapping[str, int], last: Mapping[str, int]) -> dict[str, Any]:
+        """The content of `-o json`. Nothing in it depends on how long the replay took."""
+        words = {verdict.title().replace(" ", ""): n for verdict, n in self.counts().items()}
+        counts = {name[0].lower() + name[1:]: number for name, number in words.items()}
+        return {
+            "apiVersion": API_VERSION,
+            "kind": "ReplayReport",
+            "kubernetesVersion": self.release,
+            "follow": self.follow.value,
+            "summary": {**first, **counts, **last, "time": round(self.time_s, 6)},
+            "pods": [one.to_dict() for one in self.compared],
+        }
+
+
+class ReplayReport(ReplayAnswer[ReplayedPod], msgspec.Struct):
     """All pods that needed a node, in order of creation."""
 
+    noun: ClassVar[str] = "pod"
+    follow: ClassVar[Follow] = Follow.OWN
     pods: list[ReplayedPod]
     preempted: list[tuple[Pod, Pod | GroupPreemptor]] = msgspec.field(default_factory=list)
     """The pods our scheduler preempted, with their preemptors."""
@@ -117,40 +221,19 @@ class ReplayReport(ShownAnswer, msgspec.Struct):
     """The kube-scheduler whose decisions these are."""
 
     @property
-    def differing(self) -> list[ReplayedPod]:
-        return [one for one in self.pods if one.verdict not in EXPLAINED]
-
-    def counts(self) -> dict[ReplayVerdict, int]:
-        """Number of pods per verdict."""
-        return count_verdicts(one.verdict for one in self.pods)
+    def compared(self) -> list[ReplayedPod]:
+        return self.pods
 
     def headline(self) -> str:
-        found = agreement(self.counts(), "pod")
+        found = ReplayAnswer.headline(self)
         if self.preempted:
             found += f", {counted(len(self.preempted), 'pod')} preempted"
         return found
 
-    def shown_rows(self) -> Iterable[Mapping[str, Any]]:
-        return (_row(one) for one in self.differing or self.pods)
-
-    def to_frame(self) -> Any:
-        """A pandas DataFrame with a line per pod."""
-        return make_frame(_row(one) for one in self.pods)
-
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: the content of `-o json`. Nothing in it depends on how long the replay took."""
+        """Plain data: the content of `-o json`."""
         return {
-            "apiVersion": API_VERSION,
-            "kind": "ReplayReport",
-            "kubernetesVersion": self.release,
-            "follow": Follow.OWN.value,
-            "summary": {
-                "pods": len(self.pods),
-                **counts_tree(self.counts()),
-                "preempted": len(self.preempted),
-                "time": round(self.time_s, 6),
-            },
-            "pods": [_pod_tree(one) for one in self.pods],
+            **self.document({"pods": len(self.pods)}, {"preempted": len(self.preempted)}),
             "totals": self.totals.to_list(),
             "useOverTime": [series.to_dict() for series in self.use],
             "preempted": [
@@ -160,56 +243,7 @@ class ReplayReport(ShownAnswer, msgspec.Struct):
         }
 
 
-def count_verdicts(verdicts: Iterable[ReplayVerdict]) -> dict[ReplayVerdict, int]:
-    """The number of each verdict."""
-    found = dict.fromkeys(ReplayVerdict, 0)
-    for verdict in verdicts:
-        found[verdict] += 1
-    return found
-
-
-def agreement(counts: Mapping[ReplayVerdict, int], noun: str) -> str:
-    """`81 of 82 decisions agree: 61 same node, 20 equal total; 1 to another node`."""
-    agreeing = sum(counts[verdict] for verdict in AGREEING)
-    text = f"{agreeing:,} of {counted(sum(counts.values()), noun)} agree"
-    parts = [
-        f"{counts[verdict]:,} {words}" for verdict, words in AGREEING.items() if counts[verdict]
-    ]
-    others = [f"{counts[one]:,} {words}" for one, words in REMAINING.items() if counts[one]]
-    listed = f"{text}: {', '.join(parts)}" if parts else text
-    return "; ".join((listed, *others))
-
-
-def counts_tree(counts: Mapping[ReplayVerdict, int]) -> dict[str, int]:
-    """The counts under their names in a document."""
-    words = {verdict: verdict.title().replace(" ", "") for verdict in ReplayVerdict}
-    return {name[0].lower() + name[1:]: counts[verdict] for verdict, name in words.items()}
-
-
-def placement_tree(placement: PodPlacement | None) -> dict[str, Any] | None:
-    """A placement as plain data."""
+def _placement(placement: PodPlacement | None) -> dict[str, Any] | None:
     if placement is None:
         return None
     return {"node": placement.node_name, "time": round(placement.time_s, 6)}
-
-
-def _pod_tree(one: ReplayedPod) -> dict[str, Any]:
-    return {
-        "namespace": one.pod.namespace,
-        "name": one.pod.name,
-        "created": round(one.created_s, 6),
-        "result": str(one.verdict),
-        "recorded": placement_tree(one.recorded),
-        "replayed": placement_tree(one.replayed),
-        **({"lostWithNode": True} if one.is_lost else {}),
-    }
-
-
-def _row(one: ReplayedPod) -> dict[str, Any]:
-    return {
-        "pod": one.pod.key,
-        "time": round(one.created_s, 6),
-        "node": one.recorded.node_name if one.recorded else None,
-        "here": one.replayed.node_name if one.replayed else None,
-        "result": str(one.verdict),
-    }

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...choices import Objective
-from ...sim.html_summary import make_frame
 from ...sim.plain_part import PlainPart
 from ...sim.totals import TotalsChange
 from ...trials import NONE_WAITED, SettledAnswer, Settlement
@@ -66,6 +65,6 @@ class RebalancePlan(PlainPart, SettledAnswer):
         fields = ("pod", "from", "to", "gain", "why")
         return [{name: move.to_dict()[name] for name in fields} for move in self.moves]
 
-    def to_frame(self) -> Any:
-        """The moves in order as a pandas DataFrame."""
-        return make_frame(move.to_dict() for move in self.moves)
+    def frame_rows(self) -> list[dict[str, Any]]:
+        """The moves in order."""
+        return [move.to_dict() for move in self.moves]

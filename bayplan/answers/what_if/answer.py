@@ -10,7 +10,6 @@ from msgspec import to_builtins
 
 from ...api.pod import Pod
 from ...cluster.memory.refusals import AdmissionRefusal
-from ...sim.html_summary import make_frame
 from ...sim.plain_part import PlainPart
 from ...sim.totals import TotalsChange
 from ...trials import NONE_WAITED, SettledAnswer, Settlement
@@ -284,12 +283,12 @@ class WhatIfAnswer(PlainPart, SettledAnswer):
         ordered = sorted(self.pods, key=lambda change: not change.is_worse)
         return [_row(change) for change in ordered]
 
-    def to_frame(self) -> Any:
-        """The changed pods, as a pandas DataFrame."""
-        return make_frame(
+    def frame_rows(self) -> list[dict[str, Any]]:
+        """The changed pods."""
+        return [
             {**_row(change), "workload": change.workload, "successor": change.successor or None}
             for change in self.pods
-        )
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as docs/output.md describes it."""

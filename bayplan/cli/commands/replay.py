@@ -92,14 +92,15 @@ def replay(options: ReplayOptions) -> None:
 
         with progress_bar("replaying") as on_pods:
             report = Replay(recorded, settings).run(on_pods)
-    from ..render.judged_decisions import chosen_decisions, render_replay
+    from ..render.judged_decisions import render_replay
 
     everything, is_wide = options.everything, options.output is AnswerForm.WIDE
+    shown = report.compared if everything else report.differing
     print_in_form(
         options.output,
         report.to_dict,
         lambda console: render_replay(console, report, everything, is_wide),
-        lambda: pod_lines(one.pod.key for one in chosen_decisions(report, everything)),
+        lambda: pod_lines(one.pod.key for one in shown),
     )
     if report.differing:
         raise typer.Exit(DIFFERS)
@@ -134,7 +135,6 @@ def print_account(
     `decisions` are in its document; with `everything` they are in its table and among its names, too.
     """
     from ...answers.judged_decision import Agreement
-    from ...answers.judged_replay import decision_tree
     from ...shadow.gain import compute_gain
     from ...shadow.report import report_tree
     from ..render.judged_decisions import render_account, render_decisions
@@ -143,7 +143,7 @@ def print_account(
     gain = compute_gain(account, run.view, run.settings)
 
     def document() -> dict[str, Any]:
-        trees = [{"agreement": str(one.agreement), **decision_tree(one)} for one in every]
+        trees = [{"agreement": str(one.agreement), **one.to_dict()} for one in every]
         return report_tree(account, gain, None if decisions is None else trees)
 
     def render(console: Console) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from ...answers.judged_decision import Agreement, JudgedDecision
-from ...answers.judged_replay import JudgedReplay, reason_of
+from ...answers.judged_decision import Agreement, JudgedDecision, reason_of
+from ...answers.judged_replay import JudgedReplay
 from ...api.text.durations import format_duration
 from ...shadow.decision_account import DecisionAccount
 from ...shadow.gain import Gain
@@ -139,24 +139,14 @@ VERDICT_STYLES = {
 }
 
 
-def chosen_decisions(
-    report: ReplayReport | JudgedReplay, everything: bool
-) -> Sequence[ReplayedPod | JudgedDecision]:
-    """The decisions that differ, or all of them."""
-    if not everything:
-        return report.differing
-    return report.decisions if isinstance(report, JudgedReplay) else report.pods
-
-
 def render_replay(
     console: Console, report: ReplayReport | JudgedReplay, everything: bool, is_wide: bool = False
 ) -> None:
     """Print the decisions that differ, and their number; on a terminal only the first ones unless `is_wide`."""
-    is_judged = isinstance(report, JudgedReplay)
-    pods = chosen_decisions(report, everything)
+    pods = report.compared if everything else report.differing
     shown = pods if everything or is_wide or not console.is_terminal else pods[:MAX_PODS]
-    section(console, _table(console, shown, is_judged))
-    hint(console, len(pods) - len(shown), "decision" if is_judged else "pod")
+    section(console, _table(console, shown, isinstance(report, JudgedReplay)))
+    hint(console, len(pods) - len(shown), report.noun)
     if isinstance(report, JudgedReplay):
         _render_remarks(console, report)
     else:
@@ -187,12 +177,9 @@ def _table(
     table = Listing((*heads, "REASON") if is_judged else heads, spare=("TIME",))
     for one in pods:
         nodes = (names.short(p.node_name) if p else "-" for p in (one.recorded, one.replayed))
-        if isinstance(one, JudgedDecision):
-            result = [(str(one.verdict), VERDICT_STYLES[one.verdict])]
-            table.add(f"{one.at_s:.1f}s", one.pod.key, *nodes, result, reason_of(one))
-            continue
-        text = "lost with its node" if one.is_lost else str(one.verdict)
-        table.add(
-            f"{one.created_s:.1f}s", one.pod.key, *nodes, [(text, VERDICT_STYLES[one.verdict])]
-        )
+        is_lost = isinstance(one, ReplayedPod) and one.is_lost
+        text = "lost with its node" if is_lost else str(one.verdict)
+        reason = [reason_of(one)] if isinstance(one, JudgedDecision) else []
+        result = [(text, VERDICT_STYLES[one.verdict])]
+        table.add(f"{one.at_s:.1f}s", one.pod.key, *nodes, result, *reason)
     return table
