@@ -147,7 +147,7 @@ class PreemptionVictims(Data, kw_only=True):
 
 
 class Alternative(Data, kw_only=True):
-    """An alternative to a step."""
+    """Changes that reach a goal."""
 
     goal: str
     changes: list[ObjectChange]

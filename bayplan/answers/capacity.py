@@ -27,7 +27,8 @@ from ..manifests.timeline import InputObject
 from ..scheduler import Attempt, Inquiry, Outcome, cause_of, run_to_tell
 from ..scheduler.collector import rare_collections
 from ..sim.plain_part import PlainPart
-from ..sim.settings import DEFAULT_SETTINGS, GROUP_GATES, OnProgress, Settings
+from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
+from ..sim.stand_ins import GROUP_GATES
 from ..sim.totals import TotalsChange
 from ..table import Ints
 from ..trials import NONE_WAITED, SettledAnswer, Settlement

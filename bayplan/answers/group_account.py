@@ -13,8 +13,8 @@ from msgspec import field
 
 from ..api.own_documents import API_VERSION
 from ..trials import AS_READ, SettledAnswer, Settlement
-from .account import PodRef, Refusal
-from .manifest_changes import Data, ObjectChange
+from .account import Alternative, PodRef, Refusal
+from .manifest_changes import Data
 
 
 class GroupVerdict(StrEnum):
@@ -89,13 +89,6 @@ class GroupPreemption(Data, kw_only=True):
     message: str = ""
 
 
-class GroupWay(Data, kw_only=True):
-    """Changes that let the group run, verified by running its scheduling cycle with them."""
-
-    goal: str
-    changes: list[ObjectChange]
-
-
 class PodGroupExplanation(SettledAnswer, Data, kw_only=True):
     """The complete account of one pod group."""
 
@@ -123,7 +116,7 @@ class PodGroupExplanation(SettledAnswer, Data, kw_only=True):
     placements: list[PlacementTried] = field(default_factory=list)
     preemption: GroupPreemption | None = None
     """None when preemption for the whole group was not tried."""
-    ways: list[GroupWay] = field(default_factory=list)
+    ways: list[Alternative] = field(default_factory=list)
     """Changes that would let the group run, alternatives."""
 
     @property

@@ -11,7 +11,7 @@ from ..errors import InputError
 from ..framework import Code, Status
 from ..scheduler import GroupAttempt, MemberTrial, cause_of, run_to_tell
 from ..sim.group_outcomes import gate_cause, placement_entries
-from ..sim.settings import GROUP_GATES
+from ..sim.stand_ins import GROUP_GATES
 from ..trials import TrialCluster
 from .account import PodRef
 from .counterfactual import refusal

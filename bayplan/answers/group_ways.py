@@ -16,8 +16,8 @@ from ..api.wire.encode import to_dict
 from ..errors import ConflictError, InputError
 from ..scheduler import GroupAttempt, MemberTrial, run_to_tell
 from ..trials import TrialCluster
+from .account import Alternative
 from .counterfactual import find_counterfactual, nearest_nodes
-from .group_account import GroupWay
 from .manifest_changes import ChangeKind, ObjectChange, ObjectRef, pointer
 from .remedies.proposal import plain, remove, replace, smallest
 from .situation import Situation, steps_of
@@ -31,7 +31,7 @@ NEAREST_NODES = 3
 """Nodes that are tried for such a member."""
 
 
-def find_group_ways(view: TrialCluster, attempt: GroupAttempt) -> list[GroupWay]:
+def find_group_ways(view: TrialCluster, attempt: GroupAttempt) -> list[Alternative]:
     """The ways that are known to let the group run for which `attempt` failed."""
     trial = _GroupSituation(view, attempt)
     ways = [*_more_nodes(trial), *_changed_members(trial), *_smaller_gang(trial)]
@@ -84,9 +84,9 @@ class _GroupSituation:
         return not self.place or not keys or node.labels.get(keys[0]) == self.place
 
 
-def _more_nodes(trial: _GroupSituation) -> Iterator[GroupWay]:
+def _more_nodes(trial: _GroupSituation) -> Iterator[Alternative]:
     """The fewest copies of a node that let the group run, for several kinds of nodes."""
-    most, found = len(trial.refused), list[tuple[int, GroupWay]]()
+    most, found = len(trial.refused), list[tuple[int, Alternative]]()
     if not trial.was_tried:
         return
     for pattern in _patterns(trial):
@@ -99,7 +99,7 @@ def _more_nodes(trial: _GroupSituation) -> Iterator[GroupWay]:
             changes = _copies(trial, pattern, number)
             nodes = "1 node" if number == 1 else f"{number} nodes"
             found.append(
-                (number, GroupWay(goal=f"add {nodes} like {pattern.name}", changes=changes))
+                (number, Alternative(goal=f"add {nodes} like {pattern.name}", changes=changes))
             )
     yield from (way for _, way in sorted(found, key=lambda one: one[0]))
 
@@ -127,7 +127,7 @@ def _copies(trial: _GroupSituation, pattern: Node, number: int) -> list[ObjectCh
     return changes
 
 
-def _changed_members(trial: _GroupSituation) -> Iterator[GroupWay]:
+def _changed_members(trial: _GroupSituation) -> Iterator[Alternative]:
     """Changes with which each member without a node would run together with the others."""
     if not trial.was_tried or not 0 < len(trial.refused) <= MAX_CHANGED:
         return
@@ -141,7 +141,7 @@ def _changed_members(trial: _GroupSituation) -> Iterator[GroupWay]:
             if not _change_for(trial, stack, member, members, changes, goals):
                 return
     if trial.fits(changes):
-        yield GroupWay(goal="; ".join(goals), changes=changes)
+        yield Alternative(goal="; ".join(goals), changes=changes)
 
 
 def _change_for(
@@ -182,7 +182,7 @@ def _put_on_node(view: TrialCluster, stack: ExitStack, pod: Pod, node_name: str)
     stack.enter_context(view.changed([(pod, None), (None, pod.with_node(node_name))]))
 
 
-def _smaller_gang(trial: _GroupSituation) -> Iterator[GroupWay]:
+def _smaller_gang(trial: _GroupSituation) -> Iterator[Alternative]:
     group = trial.group
     if group is None or not trial.fitting or not group.min_count:
         return
@@ -196,10 +196,10 @@ def _smaller_gang(trial: _GroupSituation) -> Iterator[GroupWay]:
     changes = [replace(group, path, group.min_count, enough, text)]
     if trial.fits(changes):
         members = "1 member" if enough == 1 else f"{enough} members"
-        yield GroupWay(goal=f"let the gang begin with {members}", changes=changes)
+        yield Alternative(goal=f"let the gang begin with {members}", changes=changes)
 
 
-def _without_constraint(trial: _GroupSituation) -> Iterator[GroupWay]:
+def _without_constraint(trial: _GroupSituation) -> Iterator[Alternative]:
     group = trial.group
     if group is None or not group.topology_keys:
         return
@@ -208,4 +208,4 @@ def _without_constraint(trial: _GroupSituation) -> Iterator[GroupWay]:
     changes = [remove(group, path, plain(group.spec.scheduling_constraints), text)]
     if trial.fits(changes):
         goal = f"let members have different values of {group.topology_keys[0]}"
-        yield GroupWay(goal=goal, changes=changes)
+        yield Alternative(goal=goal, changes=changes)

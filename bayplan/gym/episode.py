@@ -80,12 +80,10 @@ class Episode:
 
     def free_parts(self) -> dict[str, Ints]:
         """Free amounts by resource of which a plugin has parts, such as GPUs: int64 per row and part."""
-        profiles = self.simulation.scheduler.profiles.values()
-        plugins = [plugin for profile in profiles for plugin in profile.plugins.values()]
-        table = self.table
+        table, found = self.table, dict[str, Ints]()
         live = np.flatnonzero(table.live)
-        found: dict[str, Ints] = {}
-        for name, parts in free_parts(plugins, table, [table.names[i] for i in live]).items():
+        names = [table.names[i] for i in live]
+        for name, parts in free_parts(self.simulation.scheduler, names).items():
             found[name] = np.zeros((len(table), parts.shape[1]), dtype=np.int64)
             found[name][live] = parts
         return found

@@ -102,8 +102,8 @@ class FGD(GpuPolicy):
         table = self.handle.table
         count = int(table.pod_count.sum())
         if (count and count >= 2 * self._pods) or 2 * count < self._pods:
-            pods = [pod for on_node in table.pods for pod in on_node.values()]
-            self._mix = GpuTaskMix(typical_tasks(pods, self._args.popularity))
+            specs = (pod.spec for on_node in table.pods for pod in on_node.values())
+            self._mix = GpuTaskMix(typical_tasks(specs, self._args.popularity))
             self._pods = count
             self._version += 1
 

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,21 +39,13 @@ class Task(NamedTuple):
     weight: int = 1
 
 
-class HasSpec(Protocol):
-    """The fields of a pod that its task depends on."""
-
-    @property
-    def spec(self) -> PodSpec: ...
-
-
-def typical_tasks(pods: Iterable[HasSpec], popularity: float = POPULARITY) -> list[Task]:
-    """The most frequent kinds of `pods` that make up this part of them, the most frequent first.
+def typical_tasks(specs: Iterable[PodSpec], popularity: float = POPULARITY) -> list[Task]:
+    """The most frequent kinds of pods that make up this part of them, the most frequent first.
 
     Of equally frequent ones the larger comes first. Memory does not count.
     """
-    by_spec: Counter[PodSpec] = Counter(pod.spec for pod in pods)
     kinds: Counter[Task] = Counter()
-    for spec, count in by_spec.items():
+    for spec, count in Counter(specs).items():
         kinds[task_of(spec)] += count
     listed = sorted(kinds.items(), key=lambda entry: (entry[1], _size(entry[0])), reverse=True)
     wanted, found, tasks = popularity * kinds.total(), 0, []

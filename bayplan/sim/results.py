@@ -170,10 +170,8 @@ class Results:
 
     def _parts(self, scheduler: Scheduler) -> FreeParts:
         """Parts of the remaining nodes that plugins report."""
-        profiles = scheduler.profiles.values()
-        plugins = [plugin for profile in profiles for plugin in profile.plugins.values()]
         left = [name for name, use in self._nodes.items() if use.removed_s is None]
-        return free_parts(plugins, scheduler.cache.table, left)
+        return free_parts(scheduler, left)
 
     def _devices(self) -> dict[str, DriverDevices]:
         slices, claims = (self._cluster.list(kind) for kind in ("ResourceSlice", "ResourceClaim"))

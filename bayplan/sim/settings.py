@@ -21,8 +21,6 @@ from ..scheduler.catalog import InputNeeds, input_needs
 from .simulation import Simulation
 
 GANG_SCHEDULING = "GangScheduling"
-GROUP_GATES = "GenericWorkload", GANG_SCHEDULING
-"""Feature gates with which the members of pod groups are placed together."""
 
 OnProgress: TypeAlias = Callable[[int, int], None]
 """Progress callback: steps done and steps in total."""

@@ -26,7 +26,7 @@ from ..cluster.objects.object_index import ClusterObject
 OwnerName = tuple[str, str, str]
 """Kind with group, namespace and name."""
 
-GANG_GATES = ("GenericWorkload", "GangScheduling")
+GROUP_GATES = ("GenericWorkload", "GangScheduling")
 """The feature gates without which there are no gangs."""
 
 
@@ -41,7 +41,7 @@ class StandIns:
     """Makes stand-ins; `objects` are the other objects of the input, including those of custom workloads."""
 
     def __init__(self, objects: Iterable[ClusterObject], gates: Mapping[str, bool]) -> None:
-        self._has_gangs = all(gates.get(gate, False) for gate in GANG_GATES)
+        self._has_gangs = all(gates.get(gate, False) for gate in GROUP_GATES)
         self._pods: Counter[OwnerName] = Counter()
         self._others: dict[OwnerName, str] = {}
         """By owner: the kind of an object that is no pod."""
@@ -96,7 +96,7 @@ def has_custom_workloads(objects: Sequence[object]) -> bool:
 
 
 def _gang_note(gang: CustomGang, has_gangs: bool) -> str:
-    gates = ",".join(f"{gate}=true" for gate in GANG_GATES)
+    gates = ",".join(f"{gate}=true" for gate in GROUP_GATES)
     groups = "a gang" if gang.gangs == 1 else f"{gang.gangs} gangs"
     if has_gangs:
         return f"{groups} of which {_pods(gang.min_count)} must be placed together"

@@ -85,7 +85,7 @@ def make_node(
         "annotations": dict(annotations or {}),
         "uid": name,
     }
-    spec = {"unschedulable": unschedulable, "taints": [_taint(taint) for taint in taints]}
+    spec = {"unschedulable": unschedulable, "taints": [parse_taint(taint) for taint in taints]}
     spec, status = _filled(spec), _filled(status)
     node: Node = make_object("Node", name, metadata=metadata, spec=spec, status=status)
     return node
@@ -354,7 +354,7 @@ class Nominations:
             self._log.mark(name)
 
 
-def _taint(taint: str | Tree) -> Tree:
+def parse_taint(taint: str | Tree) -> Tree:
     if not isinstance(taint, str):
         return taint
     pair, colon, effect = taint.rpartition(":")

@@ -11,7 +11,7 @@ from typing import Any
 from ..api.devices import DeviceTaintRule, ResourceSlice
 from ..api.dra import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from ..api.pod import Pod
-from .builders import Tree, make_kind, make_pod
+from .builders import Tree, make_kind, make_pod, parse_taint
 
 DRIVER = "gpu.example.com"
 
@@ -39,7 +39,7 @@ def make_device(
             for key, value in (capacity or {}).items()
         },
         "consumesCounters": [_counters("counterSet", *item) for item in (counters or {}).items()],
-        "taints": [_taint(taint) for taint in taints],
+        "taints": [parse_taint(taint) for taint in taints],
         **(fields or {}),
     }
     if shared:
@@ -85,7 +85,7 @@ def make_slice(
 def make_taint_rule(name: str, taint: str, **selector: str) -> DeviceTaintRule:
     """A rule that adds a taint `key=value:Effect` to the devices with this `driver`, `pool`, `device`."""
     return make_kind(
-        DeviceTaintRule, name, spec={"deviceSelector": selector, "taint": _taint(taint)}
+        DeviceTaintRule, name, spec={"deviceSelector": selector, "taint": parse_taint(taint)}
     )
 
 
@@ -197,12 +197,6 @@ def _attribute(value: str | int | bool | Tree) -> Tree:
 
 def _counters(key: str, name: str, amounts: Mapping[str, str]) -> dict[str, Any]:
     return {key: name, "counters": {counter: {"value": v} for counter, v in amounts.items()}}
-
-
-def _taint(taint: str) -> dict[str, str]:
-    pair, _, effect = taint.rpartition(":")
-    key, _, value = pair.partition("=")
-    return {"key": key, "value": value, "effect": effect}
 
 
 def _result(device: str) -> dict[str, str]:

@@ -201,7 +201,8 @@ def test_typical_tasks_are_the_most_frequent_ones() -> None:
             requests[GPU_MILLI] = milli
         return [make_pod(f"p{cpu}{milli}{i}", requests=requests) for i in range(count)]
 
-    listed = [*pods(2, "1", 0), *pods(3, "4", 500), *pods(3, "4", 500, "2Gi"), *pods(2, "8", 1000)]
+    kinds = [pods(2, "1", 0), pods(3, "4", 500), pods(3, "4", 500, "2Gi"), pods(2, "8", 1000)]
+    listed = [pod.spec for kind in kinds for pod in kind]
 
     assert typical_tasks(listed) == [
         Task(4000, 500, weight=6),  # whatever their memory

@@ -89,7 +89,7 @@ def test_seed_determines_the_run(folder: Path) -> None:
 @pytest.mark.skipif(not TRACE.is_dir(), reason="the trace is not part of the repository")
 def test_fgd_is_told_the_tasks_of_the_trace() -> None:
     objects = decoded_objects(find_openb(TRACE).objects())
-    tasks = typical_tasks(obj for obj in objects if isinstance(obj, Pod))
+    tasks = typical_tasks(obj.spec for obj in objects if isinstance(obj, Pod))
 
     config = load_config(FOLDER / "policies" / "fgd.yaml")
 

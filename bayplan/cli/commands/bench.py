@@ -163,12 +163,12 @@ def _said(console: Console, text: str) -> AbstractContextManager[None]:
 
 
 def _print(runs: Sequence[Run], changes: Sequence[RunComparison], verbose: bool) -> None:
-    from ...sim.bench.measurements import CommandRun, PodRun, find_growth
+    from ...sim.bench.measurements import PodRun
     from ..render.bench_tables import (
         COLUMNS,
+        GROWTH,
         cache_table,
         change_table,
-        command_growth_table,
         growth_table,
         run_table,
     )
@@ -177,9 +177,8 @@ def _print(runs: Sequence[Run], changes: Sequence[RunComparison], verbose: bool)
     console = stdout_console()
     first, *others = (run_table(kind, runs) for kind in COLUMNS)
     caches = cache_table([run for run in runs if isinstance(run, PodRun) and verbose])
-    growth = growth_table(find_growth(runs, PodRun))
-    command_growth = command_growth_table(find_growth(runs, CommandRun))
-    tables = [first, caches, *others, growth, command_growth, change_table(changes)]
+    growths = (growth_table(kind, runs) for kind in GROWTH)
+    tables = [first, caches, *others, *growths, change_table(changes)]
     with written_to_stdout(console):
         for i, table in enumerate(table for table in tables if table.rows):
             if i:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ...clock import Clock, SystemClock
-from ...errors import InputError, os_errors_named
+from ...errors import InputError, counted, os_errors_named
 from ..options.cluster_options import CONTEXT, KUBECONFIG, chosen_cluster
 from ..options.input_options import seconds_if_given
 from ..options.option_groups import option
@@ -46,7 +46,6 @@ def record(
     from ...api.wire.placement_fields import KEPT_ANNOTATIONS
     from ...kube.live_cluster import connected
     from ...observe.logs import set_up_logging
-    from ..render.tables import count
 
     kubeconfig, context = chosen_cluster(kubeconfig, context)
     seconds = seconds_if_given("--for", duration)
@@ -65,7 +64,7 @@ def record(
     except OSError as error:
         where = to or "standard output"
         raise InputError(f"{where}: expected room to write; got {error.strerror}") from None
-    text = f"recorded {count(recorder.objects, 'object')} and {count(recorder.events, 'event')}"
+    text = f"recorded {counted(recorder.objects, 'object')} and {counted(recorder.events, 'event')}"
     stderr_console().print(text, highlight=False)
 
 
@@ -154,7 +153,6 @@ class Recorder:
         from ...api.wire.placement_fields import clipped_tree
         from ...config.releases import as_recorded
         from ...sim.recording_file import ADDED, RecordingWriter
-        from ..render.tables import count
 
         self._started_s = self._clock.monotonic()
         self._writer = RecordingWriter(self._open_stream(), self._clock.now())
@@ -164,7 +162,7 @@ class Recorder:
         self._writer.synced()
         self.objects = len(self._present)
         self._present = {}
-        text = f"recording, beginning with {count(self.objects, 'object')}; Ctrl-C ends it"
+        text = f"recording, beginning with {counted(self.objects, 'object')}; Ctrl-C ends it"
         stderr_console().print(text, highlight=False)
 
     def _write(self) -> None:

@@ -11,11 +11,12 @@ from ...answers.capacity import Capacity
 from ...answers.rebalance import Move, RebalancePlan
 from ...answers.rightsizing import Rightsizing
 from ...choices import Objective
+from ...errors import counted
 from .cluster_totals import render_totals
 from .consoles import conclude, say
 from .node_names import NodeNames
 from .table_layout import Listing
-from .tables import count, hint, section
+from .tables import hint, section
 
 MAX_ROWS = 12
 
@@ -53,9 +54,9 @@ def summary(answer: Capacity) -> Text:
     noun, at_least = "pod group" if has_groups else "pod", "at least " if answer.is_limited else ""
     text = f"{at_least}{fits:,} more {f'{noun} fits' if fits == 1 else f'{noun}s fit'}"
     if has_groups:
-        text += f", {count(answer.fits, 'pod')}"
+        text += f", {counted(answer.fits, 'pod')}"
     elif len(answer.kinds) > 1:
-        text += f", {count(answer.rounds, 'time')} the mix"
+        text += f", {counted(answer.rounds, 'time')} the mix"
     if answer.is_limited:
         text += " (the limit)"
     elif answer.bottleneck:
@@ -97,7 +98,7 @@ def render_rightsizing(console: Console, answer: Rightsizing) -> None:
     section(console, Listing(heads, rows, right=numbers))
     render_totals(console, answer.totals)
     if answer.unmeasured:
-        say(console, f"{count(answer.unmeasured, 'running pod')} without a measured use", "dim")
+        say(console, f"{counted(answer.unmeasured, 'running pod')} without a measured use", "dim")
     for name in answer.displaced:
         text = f"{name} has less than its pods would request: some would have to move"
         say(console, text, "yellow")
@@ -150,9 +151,11 @@ def moves_summary(plan: RebalancePlan) -> Text:
     before, after = (value_text(plan.objective, v) for v in (plan.before, plan.after))
     title = TITLES[plan.objective]
     if not plan.moves:
-        pods = count(plan.movable, "pod")
+        pods = counted(plan.movable, "pod")
         return Text(f"no move helps: {title} {before}, {pods} could be moved", style="bold")
-    return Text(f"{count(len(plan.moves), 'move')}: {title} {before} → {after}", style="bold green")
+    return Text(
+        f"{counted(len(plan.moves), 'move')}: {title} {before} → {after}", style="bold green"
+    )
 
 
 def value_text(objective: Objective, value: float) -> str:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
+from typing import Any
 
 from ...sim.bench.measurements import (
     CommandRun,
     EventRun,
-    Growth,
     LoadRun,
     PlanRun,
     PodRun,
     QuestionRun,
     Run,
     RunComparison,
+    find_growth,
 )
 from .table_layout import Listing, Piece
 
@@ -80,36 +81,34 @@ def cache_table(runs: Sequence[PodRun]) -> Listing:
     return _table("workload", ("cache", "hits", "misses", "drops"), rows, runs)
 
 
-def growth_table(growths: Sequence[Growth[PodRun]]) -> Listing:
-    """Growth: the cost of a pod at each number of nodes, and the factors between."""
-    sizes = sorted({run.nodes for growth in growths for run in growth.runs})
-    headings = [f"µs/pod at {nodes:,}" for nodes in sizes]
-    figures = {
-        "× µs/pod": attrgetter("us_per_pod"),
-        "× p50": attrgetter("p50_us"),
-        "× p99": attrgetter("p99_us"),
-        "× MiB/10k pods": attrgetter("mib_per_10k_pods"),
-    }
-    rows = []
-    for growth in growths:
-        costs = {run.nodes: f"{run.us_per_pod:,.1f}" for run in growth.runs}
-        factors = (growth.factors(figure) for figure in figures.values())
-        shown = (" ".join(f"{factor:.1f}" for factor in each) for each in factors)
-        rows.append((growth.workload, *(costs.get(nodes, "") for nodes in sizes), *shown))
-    return _table("growth", (*headings, *figures), rows)
+GROWTH: dict[type[Any], tuple[dict[str, str], dict[str, str]]] = {
+    PodRun: (
+        {"µs/pod": "{.us_per_pod:,.1f}"},
+        {
+            "× µs/pod": "us_per_pod",
+            "× p50": "p50_us",
+            "× p99": "p99_us",
+            "× MiB/10k pods": "mib_per_10k_pods",
+        },
+    ),
+    CommandRun: ({"CPU s": "{.cpu_s:,.1f}", "MiB": "{.peak_mib:,.0f}"}, {}),
+}
+"""Costs at each number of nodes, and those whose factors are shown."""
 
 
-def command_growth_table(growths: Sequence[Growth[CommandRun]]) -> Listing:
-    """Growth: time and memory of a command at each number of nodes."""
+def growth_table(kind: type[Any], runs: Sequence[Run]) -> Listing:
+    """Growth: the costs at each number of nodes, and the factors between."""
+    growths, (costs, factors) = find_growth(runs, kind), GROWTH[kind]
     sizes = sorted({run.nodes for growth in growths for run in growth.runs})
-    headings = [f"{figure} at {nodes:,}" for figure in ("CPU s", "MiB") for nodes in sizes]
     rows = []
     for growth in growths:
-        times = {run.nodes: f"{run.cpu_s:,.1f}" for run in growth.runs}
-        peaks = {run.nodes: f"{run.peak_mib:,.0f}" for run in growth.runs}
-        figures = (each.get(nodes, "") for each in (times, peaks) for nodes in sizes)
-        rows.append((growth.workload, *figures))
-    return _table("growth", headings, rows)
+        at = {run.nodes: run for run in growth.runs}
+        cells = (form.format(at[n]) if n in at else "" for form in costs.values() for n in sizes)
+        grown = (growth.factors(attrgetter(figure)) for figure in factors.values())
+        shown = (" ".join(f"{factor:.1f}" for factor in each) for each in grown)
+        rows.append((growth.workload, *cells, *shown))
+    headings = (f"{figure} at {nodes:,}" for figure in costs for nodes in sizes)
+    return _table("growth", (*headings, *factors), rows)
 
 
 def change_table(changes: Sequence[RunComparison]) -> Listing:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ...answers.compare import Comparison, Contender
 from ...answers.release_changes import ReleaseChanges
+from ...errors import counted
 from ...sim.measures import MeasureUnit, measure_of
 from ...sim.totals import MAIN_RESOURCES
 from .consoles import conclude, say
@@ -17,7 +18,6 @@ from .node_names import NodeNames
 from .table_layout import Listing
 from .tables import (
     amount,
-    count,
     hint,
     section,
     show_other_filters,
@@ -49,7 +49,7 @@ def render_comparison(
     section(console, table)
     if equal:
         verb, them = ("is", "it") if equal == 1 else ("are", "them")
-        say(console, f"{count(equal, 'metric')} {verb} equal (--all shows {them})\n", "dim")
+        say(console, f"{counted(equal, 'metric')} {verb} equal (--all shows {them})\n", "dim")
     differences = answer.differences()
     shown = differences if everything else differences[:MAX_PODS]
     names = NodeNames.of(console, (node for pod in shown for node in pod.nodes if node))
@@ -69,10 +69,10 @@ def render_comparison(
             show_other_filters(console, each.name, answer.contenders[0].name, text)
     pods, others = len(answer.common_pods()), answer.other_pod_count()
     if others:
-        say(console, f"{count(others, 'further pod')} in some of the runs only", "dim")
+        say(console, f"{counted(others, 'further pod')} in some of the runs only", "dim")
     verb = "lands" if len(differences) == 1 else "land"
-    seeds = f", {count(len(answer.seeds), 'run')} each" if len(answer.seeds) > 1 else ""
-    text = f"{len(differences):,} of {count(pods, 'pod')} {verb} elsewhere{seeds}"
+    seeds = f", {counted(len(answer.seeds), 'run')} each" if len(answer.seeds) > 1 else ""
+    text = f"{len(differences):,} of {counted(pods, 'pod')} {verb} elsewhere{seeds}"
     conclude(console, Text(text, style="bold"))
 
 
@@ -100,7 +100,7 @@ def _show_changes(console: Console, answer: Comparison, everything: bool) -> Non
         section(console, Listing(heads, rows))
         hint(console, len(moved) - len(shown), "pod")
         for (before, after), number in changes.messages().most_common(MAX_MESSAGES):
-            say(console, f"message of {count(number, 'pod')}:\n  was: {before}\n  is:  {after}")
+            say(console, f"message of {counted(number, 'pod')}:\n  was: {before}\n  is:  {after}")
         for note in (*changes.notes, *_followers(answer, changes)):
             say(console, note)
 
@@ -136,7 +136,7 @@ def _followers(answer: Comparison, changes: ReleaseChanges) -> Iterator[str]:
     if number and len(answer.contenders) == 2:
         verb = "lands" if number == 1 else "land"
         yield (
-            f"{count(number, 'pod')} without a changed decision {verb} elsewhere in the run: "
+            f"{counted(number, 'pod')} without a changed decision {verb} elsewhere in the run: "
             "after other pods, at another time, or by ties"
         )
 

@@ -11,13 +11,14 @@ from rich.text import Text
 from ...answers.what_if import PodChange, WhatIfAnswer, WhatIfState
 from ...answers.what_if.answer import Where
 from ...api.text.refusal_message import refusals_of
+from ...errors import counted
 from .cluster_totals import render_totals
 from .consoles import conclude
 from .drain_course import render_course, render_search
 from .node_names import NodeNames
 from .pending_rows import fitted, refusal_texts
 from .table_layout import Cell, Listing
-from .tables import count, hint, section
+from .tables import hint, section
 
 MAX_GROUPS = 40
 SHORT_MESSAGE = 60
@@ -74,7 +75,7 @@ def summary(answer: WhatIfAnswer) -> Text:
         if said[name]
     ]
     if said["budgetsViolated"]:
-        parts.append(f"{count(said['budgetsViolated'], 'disruption budget')} overdrawn")
+        parts.append(f"{counted(said['budgetsViolated'], 'disruption budget')} overdrawn")
     text = ", ".join(parts) if parts else "nothing changes"
     text = f"{course}: {text}" if course else text
     text += f"; pending {said['pendingBefore']:,} → {said['pendingAfter']:,}"
@@ -120,7 +121,7 @@ def _pod_table(groups: list[list[PodChange]], names: NodeNames, details: bool) -
     table = Listing(("POD", "WAS", "NOW", "WHY"), text=("WHY",))
     for group in groups:
         first = group[0]
-        pods = first.key if len(group) == 1 else f"{first.workload} ({count(len(group), 'pod')})"
+        pods = first.key if len(group) == 1 else f"{first.workload} ({counted(len(group), 'pod')})"
         now = [(_places([change.now for change in group], names), STYLES[first.now.state])]
         if len(group) == 1 and first.successor:
             now.append((f" (as {first.successor})", "dim"))
@@ -140,7 +141,7 @@ def _of_its_node(change: PodChange) -> str:
 def _places(places: list[Where], names: NodeNames) -> str:
     """The node, the number of nodes, or the state where there is none."""
     nodes = {where.node for where in places}
-    return names.short(str(places[0])) if len(nodes) == 1 else count(len(nodes), "node")
+    return names.short(str(places[0])) if len(nodes) == 1 else counted(len(nodes), "node")
 
 
 def _short(why: str) -> str:

@@ -17,10 +17,11 @@ from ...answers.courses import (
 )
 from ...answers.what_if.answer import NodeSearch
 from ...api.text.durations import format_duration
+from ...errors import counted
 from .consoles import conclude
 from .node_names import NodeNames
 from .table_layout import Listing
-from .tables import count, hint, section
+from .tables import hint, section
 
 MAX_AT_RISK = 20
 MAX_NAMES = 3
@@ -55,13 +56,13 @@ def _render_rollout(console: Console, course: RolloutCourse, everything: bool) -
         console.print(Text(f"  {number}. {step_text(step)}"), soft_wrap=True)
     hint(console, len(course.steps) - len(steps), "step")
     for stall in course.stalls:
-        pods = f"{count(len(stall.pods), 'pod')} pending: " if stall.pods else ""
+        pods = f"{counted(len(stall.pods), 'pod')} pending: " if stall.pods else ""
         console.print(Text(f"  stalls: {pods}{stall.cause}", style="yellow"), soft_wrap=True)
 
 
 def rollout_text(course: RolloutCourse) -> str:
     """`deployment/shop/web: rolled out, 3 of 3 pods`, or `stalls at 1 of 3 pods, 2 of the former version stay`."""
-    number = f"{course.updated:,} of {count(course.wanted, 'pod')}"
+    number = f"{course.updated:,} of {counted(course.wanted, 'pod')}"
     if not course.stalls:
         return f"{course.workload}: rolled out, {number}"
     left = f", {course.left:,} of the former version stay" if course.left else ""
@@ -85,29 +86,27 @@ def step_text(step: RolloutStep) -> str:
 
 def drain_text(course: DrainCourse) -> str:
     """`40 pods evicted in 6 rounds, 3m`, or `the drain stops at 6 of 40 pods, after 3 rounds`."""
-    rounds = count(len(course.rounds), "round")
+    rounds = counted(len(course.rounds), "round")
     time = f", {format_duration(course.seconds)}" if course.seconds else ""
     if not course.stalls:
-        return f"{count(course.evicted, 'pod')} evicted in {rounds}{time}"
-    nodes = f"{course.drained:,} of {count(len(course.nodes), 'node')} empty"
-    where = f"the drain stops at {course.evicted:,} of {count(course.pods, 'pod')}"
+        return f"{counted(course.evicted, 'pod')} evicted in {rounds}{time}"
+    nodes = f"{course.drained:,} of {counted(len(course.nodes), 'node')} empty"
+    where = f"the drain stops at {course.evicted:,} of {counted(course.pods, 'pod')}"
     return f"{where}, after {rounds}{time} ({nodes}):"
 
 
 def upgrade_text(course: UpgradeCourse) -> str:
     """`500 of 500 nodes replaced in 250 steps, 4h10m: 4,000 pods evicted, at most 3 pending at a time`."""
-    done = f"{len(course.replaced):,} of {count(len(course.nodes), 'node')} replaced"
+    done = f"{len(course.replaced):,} of {counted(len(course.nodes), 'node')} replaced"
     time = f", {format_duration(course.seconds)}" if course.seconds else ""
     peak = f" ({course.pending_before:,} before)" if course.pending_before else ""
     if course.pending_peak > course.pending_before:
         names = ", ".join(course.peak_nodes[:MAX_NAMES])
         peak += f" while {names} {'was' if len(course.peak_nodes) == 1 else 'were'} drained"
-    pods = (
-        f"{count(course.evicted, 'pod')} evicted, at most {course.pending_peak:,} pending at a time"
-    )
+    pods = f"{counted(course.evicted, 'pod')} evicted, at most {course.pending_peak:,} pending at a time"
     stuck = {node for stall in course.stalls for node in stall.nodes}
-    stalls = f"; {count(len(stuck), 'node')} left:" if course.stalls else ""
-    return f"{done} in {count(course.steps, 'step')}{time}: {pods}{peak}{stalls}"
+    stalls = f"; {counted(len(stuck), 'node')} left:" if course.stalls else ""
+    return f"{done} in {counted(course.steps, 'step')}{time}: {pods}{peak}{stalls}"
 
 
 def _stall_lines(stalls: Sequence[DrainStall], names: NodeNames) -> Iterator[str]:
@@ -122,7 +121,7 @@ def _stall_lines(stalls: Sequence[DrainStall], names: NodeNames) -> Iterator[str
         if len(group) == 1 or not group[0].no_node:
             yield from (_stall_text(stall, stall.cause, names) for stall in group)
             continue
-        yield f"evicted pods of {count(len(group), 'budget')} have no node: {reason}"
+        yield f"evicted pods of {counted(len(group), 'budget')} have no node: {reason}"
         yield from (f"  {_stall_text(stall, stall.allows, names)}" for stall in group)
 
 
@@ -130,7 +129,7 @@ def _stall_text(stall: DrainStall, cause: str, names: NodeNames) -> str:
     """`node-3 (2 pods): web allows 1 disruption; its evicted pod web-7 has no node`."""
     more = f" and {len(stall.nodes) - MAX_NAMES:,} more" if len(stall.nodes) > MAX_NAMES else ""
     shown = ", ".join(map(names.short, stall.nodes[:MAX_NAMES])) + more
-    return f"{shown} ({count(len(stall.pods), 'pod')}): {cause}"
+    return f"{shown} ({counted(len(stall.pods), 'pod')}): {cause}"
 
 
 def render_search(console: Console, search: NodeSearch) -> None:
@@ -141,7 +140,7 @@ def render_search(console: Console, search: NodeSearch) -> None:
     for pod, message in search.hopeless.items():
         alike.setdefault(message, []).append(pod)
     for message, pods in alike.items():
-        named = pods[0] if len(pods) == 1 else f"{count(len(pods), 'pod')}, such as {pods[0]},"
+        named = pods[0] if len(pods) == 1 else f"{counted(len(pods), 'pod')}, such as {pods[0]},"
         fit = "fits" if len(pods) == 1 else "fit"
         console.print(Text.assemble((named, "yellow"), f" {fit} on no such node: {message}"))
     console.print()
@@ -154,7 +153,7 @@ def search_text(search: NodeSearch) -> str:
         return f"no number of nodes like {likes} helps"
     if search.nodes == 0:
         return "0 nodes are needed: no pod waits"
-    nodes = count(search.nodes, "node")
+    nodes = counted(search.nodes, "node")
     if search.is_fewest is False:
         nodes = f"at most {nodes}"
     text = f"{nodes} like {likes} needed"
@@ -162,7 +161,7 @@ def search_text(search: NodeSearch) -> str:
         text = f"{nodes} needed: {_shares(search)}"
     if search.hopeless:
         helped = search.waiting - len(search.hopeless)
-        text += f" for {helped:,} of {count(search.waiting, 'pod')}"
+        text += f" for {helped:,} of {counted(search.waiting, 'pod')}"
     if search.is_fewest is False:
         text += "; another choice of fewer nodes may be enough"
     elif search.nodes - 1 in search.tried and search.nodes > 1:

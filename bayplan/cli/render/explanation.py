@@ -22,6 +22,7 @@ from ...answers.account import (
 )
 from ...answers.remedy_rows import LineKind, remedy_rows, what_to_do
 from ...choices import NEAREST
+from ...errors import counted
 from .consoles import conclude
 from .node_names import NodeNames
 from .plugin_results import (
@@ -36,7 +37,7 @@ from .plugin_results import (
     wait_table,
 )
 from .table_layout import Listing, Piece
-from .tables import count, section
+from .tables import section
 
 if TYPE_CHECKING:
     from ...doctor.cluster_facts import Finding
@@ -287,7 +288,7 @@ def sentence_of(one: LoggedAttempt) -> str:
     if one.from_nomination:
         return f"{start}: it was nominated there, and fits"
     if one.feasible_nodes <= 1 or one.total is None:
-        return f"{start}: the only one of {count(one.nodes, 'node')} that fits"
+        return f"{start}: the only one of {counted(one.nodes, 'node')} that fits"
     start = f"{start}: {one.total:,} points, the highest of {one.feasible_nodes:,} nodes that fit"
     if one.margin == 0:
         return f"{start}; {one.runner_up} had as many, the draw decided"
@@ -320,5 +321,5 @@ def render_findings(console: Console, findings: Sequence[Finding]) -> None:
     number = sum(one.differs for one in findings)
     text = "nothing found that makes answers differ"
     if number:
-        text = f"answers may differ: {count(number, 'finding')}"
+        text = f"answers may differ: {counted(number, 'finding')}"
     conclude(console, Text(text, style="bold yellow" if number else "bold green"))

@@ -5,17 +5,17 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
+from ...answers.account import Alternative
 from ...answers.group_account import (
     GroupMember,
     GroupVerdict,
-    GroupWay,
     MemberState,
     PlacementTried,
     PodGroupExplanation,
 )
+from ...errors import counted
 from .plugin_results import indent, name_some
 from .table_layout import Listing
-from .tables import count
 
 MAX_PLACEMENTS = 10
 MAX_CHANGES = 6
@@ -49,7 +49,7 @@ def _headline(account: PodGroupExplanation) -> Text:
     text = Text(f"podgroup {account.key}", style="bold")
     words, style = _WORDS[account.verdict]
     text.append(f" {words}", style=style)
-    facts = [count(len(account.members), "member")]
+    facts = [counted(len(account.members), "member")]
     if account.min_count:
         facts.append(f"minCount {account.min_count}")
     if account.domains and account.has_node:
@@ -133,7 +133,7 @@ def _render_preemption(console: Console, account: PodGroupExplanation, everythin
         indent(console, Text(f"preemption does not help: {found.message}"))
 
 
-def _way_table(ways: list[GroupWay], everything: bool) -> Listing:
+def _way_table(ways: list[Alternative], everything: bool) -> Listing:
     heading = "WHAT WOULD LET THE GROUP RUN"
     table = Listing((heading,), text=(heading,))
     for way in ways:

@@ -10,6 +10,7 @@ from rich.text import Text
 from ...answers.judged_decision import Agreement, JudgedDecision, reason_of
 from ...answers.judged_replay import JudgedReplay
 from ...api.text.durations import format_duration
+from ...errors import counted
 from ...shadow.decision_account import DecisionAccount
 from ...shadow.gain import Gain
 from ...shadow.report import headline
@@ -18,7 +19,7 @@ from .cluster_totals import render_totals, render_use
 from .consoles import conclude
 from .node_names import NodeNames
 from .table_layout import Listing
-from .tables import count, hint, section
+from .tables import hint, section
 
 MAX_DIFFERENCES = 20
 MAX_SKEWED = 5
@@ -60,7 +61,7 @@ def render_account(
     for text in account.hints():
         console.print(Text(f"! {text}", style="yellow"), soft_wrap=True)
     for cause, number in account.skipped.items():
-        console.print(Text(f"{count(number, 'decision')} not judged: {cause}", style="dim"))
+        console.print(Text(f"{counted(number, 'decision')} not judged: {cause}", style="dim"))
     if gain is not None:
         render_gain(console, gain)
     different = account.count_of(Agreement.DIFFERENT)
@@ -99,7 +100,7 @@ def render_decisions(console: Console, decisions: Sequence[JudgedDecision]) -> N
 def render_gain(console: Console, gain: Gain) -> None:
     """Print the gain of comparing all nodes, and of a second attempt."""
     table = Listing(("WHAT IT WOULD GAIN", ""))
-    points = f"{gain.points_lost:,} points in {count(gain.sampled, 'decision')}"
+    points = f"{gain.points_lost:,} points in {counted(gain.sampled, 'decision')}"
     per_day = f"{gain.points_lost_per_day:,.0f} per day"
     table.add("points lost by sampling", f"{points}, {per_day}")
     for plugin, lost in gain.points_lost_by_plugin.items():
@@ -109,14 +110,14 @@ def render_gain(console: Console, gain: Gain) -> None:
     if gain.waited_pods:
         longest = f"longest {format_duration(gain.longest_wait_s)} ({gain.longest_wait_pod})"
         total = format_duration(gain.waited_s)
-        waited = f"{count(gain.waited_pods, 'pod')}, {total} together, {longest}"
+        waited = f"{counted(gain.waited_pods, 'pod')}, {total} together, {longest}"
     table.add("waits beside a node with room", waited)
     for one in gain.skewed[:MAX_SKEWED]:
         text = f"{one.topology_key}: {one.skew} apart, {one.from_domain} to {one.to_domain}"
         table.add(f"skew of {one.pods}", text)
     if gain.nodes_in_use is not None and gain.nodes_after is not None:
         nodes = f"{gain.nodes_in_use - gain.nodes_after:,} of {gain.nodes_in_use:,} nodes in use"
-        text = f"{nodes}, with {count(gain.moves, 'move')}"
+        text = f"{nodes}, with {counted(gain.moves, 'move')}"
         table.add("nodes that could be empty now", text)
     section(console, table)
     for name, how in gain.how.items():
@@ -160,7 +161,7 @@ def _render_remarks(console: Console, report: JudgedReplay) -> None:
     """Print the limits of the comparison."""
     if report.shifted:
         states = (
-            f"{count(len(report.shifted), 'decision')} explained by a state just before or after"
+            f"{counted(len(report.shifted), 'decision')} explained by a state just before or after"
         )
         console.print(Text(states, style="dim"))
     if report.has_extenders:

@@ -8,10 +8,11 @@ from rich.console import Console
 from rich.text import Text
 
 from ...api.workloads import BARE
+from ...errors import counted
 from ...sim.pending_pods import PendingGroup
 from .node_names import NodeNames
 from .table_layout import wrap_text
-from .tables import count, hint
+from .tables import hint
 
 MAX_GROUPS = 20
 TEXT_WIDTH = 100
@@ -48,9 +49,9 @@ def _line(group: PendingGroup, names: NodeNames, width: int) -> Text:
     text = Text.assemble((group.workload, "yellow"))
     others = len(group.pods) - 1
     if group.kind != BARE:
-        text.append(f" ({group.waiting:,} of {count(group.of, 'pod')})", style="dim")
+        text.append(f" ({group.waiting:,} of {counted(group.of, 'pod')})", style="dim")
     elif others:
-        text.append(f" and {count(others, 'more pod')}", style="dim")
+        text.append(f" and {counted(others, 'more pod')}", style="dim")
         if group.devices:
             listed = ", ".join(f"{amount:,} {name}" for name, amount in group.devices.items())
             text.append(f" with {listed}", style="dim")
@@ -67,7 +68,7 @@ def refusal_texts(refusals: Mapping[str, int]) -> list[str]:
     for reason, nodes in refusals.items():
         for prefix in PREFIXES:
             reason = reason.removeprefix(prefix)
-        number = f"{nodes:,}" if texts else count(nodes, "node")
+        number = f"{nodes:,}" if texts else counted(nodes, "node")
         texts.append(f"{reason} on {number}")
     return texts
 

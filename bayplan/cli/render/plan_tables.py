@@ -7,13 +7,14 @@ from collections import Counter
 from rich.console import Console
 from rich.text import Text
 
+from ...errors import counted
 from ...planning import PoolReading
 from ...planning.fleet_check import OtherSeeds
 from ...planning.node_plan import NodeExchange, NodePlan
 from ...planning.rightsizing import NO_TYPE
 from .consoles import conclude, say
 from .table_layout import Listing
-from .tables import amount, count, percent, price_text, section
+from .tables import amount, percent, price_text, section
 
 SHOWN_NODES = 10
 """Names of nodes in one line."""
@@ -24,11 +25,11 @@ def render_node_plan(console: Console, plan: NodePlan) -> None:
     section(console, _table(plan))
     for name, number in plan.pending.items():
         message = plan.messages.get(name, "")
-        text = f"{name}: {count(number, 'pod')} pending"
+        text = f"{name}: {counted(number, 'pod')} pending"
         say(console, f"{text}: {message}" if message else text, "red")
     for one in plan.unplaceable:
         fit = "fits" if one.count == 1 else "fit"
-        say(console, f"{one.name}: {count(one.count, 'pod')} {fit} no pool:", "red")
+        say(console, f"{one.name}: {counted(one.count, 'pod')} {fit} no pool:", "red")
         for reason, types in one.reasons.items():
             about = f" ({', '.join(types)})" if types else ""
             say(console, f"  {reason}{about}", "red")
@@ -64,12 +65,12 @@ def _render_seeds(console: Console, plan: NodePlan, found: OtherSeeds) -> None:
         return
     if found.held == found.tried:
         which = "the other pods are" if plan.unplaceable else "every pod is"
-        say(console, f"with {count(found.tried, 'other seed')} {which} placed, too", "dim")
+        say(console, f"with {counted(found.tried, 'other seed')} {which} placed, too", "dim")
         return
     say(
         console,
-        f"with {found.tried - found.held} of {count(found.tried, 'other seed')} up to "
-        f"{count(found.most_pending, 'pod')} would wait: the scheduler draws among nodes with equal scores; "
+        f"with {found.tried - found.held} of {counted(found.tried, 'other seed')} up to "
+        f"{counted(found.most_pending, 'pod')} would wait: the scheduler draws among nodes with equal scores; "
         f"--seeds {plan.demands['seeds'] + found.tried} asks for a plan that holds with all",
         "yellow",
     )
@@ -109,7 +110,7 @@ def _render_staying(console: Console, exchange: NodeExchange) -> None:
         if number > SHOWN_NODES:
             names, more = names[:SHOWN_NODES], f" and {number - SHOWN_NODES:,} more"
         price = "; their price is not known" if reason == NO_TYPE else ""
-        stay = f"{count(number, 'node')} {'stays' if number == 1 else 'stay'}"
+        stay = f"{counted(number, 'node')} {'stays' if number == 1 else 'stay'}"
         say(console, f"{stay} ({reason}{price}): {', '.join(names)}{more}", "yellow")
 
 
@@ -157,4 +158,6 @@ def render_pools(console: Console, reading: PoolReading) -> None:
             table.add(*head, one.name, *amounts, price_text(one.price), spot, zones)
     section(console, table, even_empty=True)
     types = sum(len(pool.types) for pool in reading.pools)
-    console.print(f"{count(len(reading.pools), 'pool')}, {count(types, 'node type')}", style="bold")
+    console.print(
+        f"{counted(len(reading.pools), 'pool')}, {counted(types, 'node type')}", style="bold"
+    )

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from ...api.text.durations import format_duration
 from ...api.workloads import workload_key
+from ...errors import counted
 from ...sim import GroupOutcome, NodeUse, PodResult, SimulationReport
 from ...sim.autoscaling_record import HOUR_S, NODES, ScalingReport, waiting_times
 from ...sim.totals import MAIN_RESOURCES
@@ -24,7 +25,6 @@ from .table_layout import Cell, Listing
 from .tables import (
     BAR_WIDTH,
     amount,
-    count,
     duration,
     hint,
     make_bar,
@@ -80,7 +80,9 @@ def render_report(
         render_scaling(console, report.scaling, whole.pods)
     hidden = len(whole.pods) - len(report.pods)
     if hidden:
-        say(console, f"{count(hidden, 'pod')} of other namespaces not shown; -A shows them", "dim")
+        say(
+            console, f"{counted(hidden, 'pod')} of other namespaces not shown; -A shows them", "dim"
+        )
     conclude(console, summary(whole))
 
 
@@ -99,12 +101,12 @@ def summary(report: SimulationReport) -> Text:
     """`12 of 14 pods placed, 2 pending, 1h30m in 3 ms`."""
     placed = len(report.placed)
     pending = len(report.pods) - placed
-    parts = [f"{placed:,} of {count(len(report.pods), 'pod')} placed"]
+    parts = [f"{placed:,} of {counted(len(report.pods), 'pod')} placed"]
     if pending:
         parts.append(f"{pending:,} pending")
     if report.groups:
         started = sum(group.has_started for group in report.groups)
-        parts.append(f"{started:,} of {count(len(report.groups), 'pod group')} started")
+        parts.append(f"{started:,} of {counted(len(report.groups), 'pod group')} started")
     if report.preempted:
         parts.append(f"{len(report.preempted):,} preempted")
     finished = sum(result.finished_s is not None for result in report.pods)
@@ -134,7 +136,7 @@ def _render_workloads(console: Console, report: SimulationReport) -> None:
         table.add(*key, *cells, style="yellow" if placed[key] < pods[key] else "")
     section(console, table)
     hint(console, len(pods) - MAX_PODS, "workload")
-    console.print(f"{count(len(report.placed), 'pod')} placed; --all shows each\n", style="dim")
+    console.print(f"{counted(len(report.placed), 'pod')} placed; --all shows each\n", style="dim")
 
 
 def _pod_table(results: list[PodResult], wide: bool, names: NodeNames) -> Listing:
@@ -266,7 +268,7 @@ def _group_lines(group: GroupOutcome) -> list[str]:
     if group.placed:
         since = "" if group.started_s is None else f", at {format_duration(group.started_s)}"
         lines.append(
-            f"{group.placed} of {count(group.members, 'member')} placed {group.place}{since}"
+            f"{group.placed} of {counted(group.members, 'member')} placed {group.place}{since}"
         )
     elif not group.members:
         lines.append("has no members")
@@ -281,7 +283,7 @@ def render_scaling(console: Console, report: ScalingReport, pods: Sequence[PodRe
         section(console, _type_table(report), even_empty=True)
         section(console, _series_table(report))
     for one in report.unplaceable:
-        say(console, f"{one.workload}: {count(one.count, 'pod')} fit no pool:", "red")
+        say(console, f"{one.workload}: {counted(one.count, 'pod')} fit no pool:", "red")
         for reason, types in one.reasons.items():
             say(console, f"  {reason} ({', '.join(types)})", "red")
     for error in report.neglected:
@@ -289,10 +291,10 @@ def render_scaling(console: Console, report: ScalingReport, pods: Sequence[PodRe
     for remark in report.remarks:
         say(console, f"note: {remark}", "yellow")
     reasons = ", ".join(f"{number:,} {why}" for why, number in report.evictions_by_reason().items())
-    evicted = f"; {count(len(report.evictions), 'pod')} evicted ({reasons})" if reasons else ""
+    evicted = f"; {counted(len(report.evictions), 'pod')} evicted ({reasons})" if reasons else ""
     say(
         console,
-        f"{report.autoscaler}: {count(report.launched, 'node')} launched, "
+        f"{report.autoscaler}: {counted(report.launched, 'node')} launched, "
         f"{report.removed:,} removed{evicted}",
     )
     waits = waiting_times(pods)
@@ -312,7 +314,7 @@ def cost_text(report: ScalingReport) -> str:
     if report.end_s:
         text += f", {report.cost / report.end_s * HOUR_S:,.2f} per hour in the mean"
     if report.unpriced:
-        text += f"; {count(report.unpriced, 'node')} without a price not counted"
+        text += f"; {counted(report.unpriced, 'node')} without a price not counted"
     return text
 
 

@@ -8,13 +8,14 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from ...errors import counted
 from ...releases.release import DEFAULT_RELEASE
 from ...sim.measures import measure_of
 from ...sweeps import SweepResults, SweepRun
 from ...sweeps.sweep import varied_paths
 from .consoles import say
 from .table_layout import Listing
-from .tables import count, hint, section, show_other_filters, shown_metric, titled
+from .tables import hint, section, show_other_filters, shown_metric, titled
 
 MAX_FAILED = 10
 
@@ -77,7 +78,7 @@ def render_plan(
     columns = _used(rows)
     cells = ([_shown(row[name]) for name in columns] for row in rows)
     section(console, Listing([_head(name) for name in columns], cells), even_empty=True)
-    console.print(Text(f"{count(len(rows), 'run')}, {missing:,} to do", style="bold"))
+    console.print(Text(f"{counted(len(rows), 'run')}, {missing:,} to do", style="bold"))
 
 
 def _head(column: str) -> str:

@@ -6,6 +6,7 @@ from rich.console import Console
 
 from ...api.text.durations import format_duration
 from ...api.text.quantity import format_quantity
+from ...errors import counted
 from ...sim.measures import Measure, MeasureUnit, Metric
 from .consoles import say
 from .table_layout import Listing, Piece, show_listing
@@ -42,12 +43,7 @@ def percent(share: float) -> str:
 def hint(console: Console, hidden: int, what: str) -> None:
     """Print how much was left out."""
     if hidden > 0:
-        console.print(f"… and {count(hidden, f'more {what}')}; --all shows them\n", style="dim")
-
-
-def count(number: int, what: str) -> str:
-    """`1 pod`, `2 pods`."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+        console.print(f"… and {counted(hidden, f'more {what}')}; --all shows them\n", style="dim")
 
 
 def amount(value: int, resource: str) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, Protocol, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import PluginError
+from ...scheduler import Scheduler
 from ...table import Bools, Ints, NodeTable
 from ..outcomes import NodeUse
 from ..totals import MAIN_RESOURCES, PODS
@@ -80,25 +81,16 @@ FreeParts: TypeAlias = Mapping[str, Ints]
 """By resource: int64 per node and part."""
 
 
-class PartsAccount(Protocol):
-    """The method of a plugin for parts of nodes."""
-
-    name: ClassVar[str]
-
-    def free_parts(self, table: NodeTable) -> FreeParts:
-        """The free amounts by resource, with a line per row of the table."""
-
-
-def free_parts(
-    plugins: Iterable[PartsAccount], table: NodeTable, nodes: Sequence[str]
-) -> dict[str, Ints]:
-    """The free amounts of the nodes of these names; of several plugins that have a resource, those of the first.
+def free_parts(scheduler: Scheduler, nodes: Sequence[str]) -> dict[str, Ints]:
+    """The free amounts of parts of the nodes of these names that plugins report; of several plugins that have a
+    resource, those of the first.
 
     Raises PluginError when a plugin fails.
     """
     found: dict[str, Ints] = {}
     rows: Ints | None = None
-    for plugin in plugins:
+    table, profiles = scheduler.cache.table, scheduler.profiles.values()
+    for plugin in (plugin for profile in profiles for plugin in profile.plugins.values()):
         try:
             given = plugin.free_parts(table)
         except Exception as error:  # a plugin may raise anything
