@@ -47,7 +47,7 @@ INSUFFICIENT, TOO_MANY_PODS = "Insufficient ", "Too many pods"
 class KindCapacity(PlainPart):
     """Result for one kind of pod or pod group: how many fit, and the reasons why one more does not."""
 
-    PLAIN = "pod=name ratio members fits fitsAlone refusals=refusal_rows message nodes"
+    PLAIN = "pod=name ratio members fits fitsAlone refusals@reason,nodes message nodes"
 
     name: str
     ratio: int
@@ -65,11 +65,6 @@ class KindCapacity(PlainPart):
     holders: Counter[str] = field(default_factory=Counter)
     """The same for the nodes that could run a copy if they were empty, by their amounts."""
 
-    @property
-    def refusal_rows(self) -> list[dict[str, Any]]:
-        """The refusals as plain data, the most frequent first."""
-        return [{"reason": r, "nodes": n} for r, n in self.refusals.most_common()]
-
 
 @dataclass(slots=True, repr=False)
 class Capacity(PlainPart, SettledAnswer):
@@ -77,7 +72,7 @@ class Capacity(PlainPart, SettledAnswer):
 
     PLAIN = (
         "settled fits rounds limited=is_limited firstRefused? bottleneck? obstacle?"
-        " kinds histogram=histogram_rows resources totals"
+        " kinds histogram@pods,nodes resources totals"
     )
 
     kinds: list[KindCapacity]
@@ -154,11 +149,6 @@ class Capacity(PlainPart, SettledAnswer):
         return [
             {"node": name, **{kind.name: kind.nodes[name] for kind in self.kinds}} for name in names
         ]
-
-    @property
-    def histogram_rows(self) -> list[dict[str, int]]:
-        """The histogram as plain data."""
-        return [{"pods": k, "nodes": n} for k, n in self.histogram().items()]
 
 
 def find_capacity(

@@ -86,7 +86,7 @@ class DrainCourse(PlainPart):
 class UpgradeCourse(PlainPart):
     """The replacement of nodes, some at a time."""
 
-    PLAIN = "nodes replaced=replacements steps rounds evicted seconds pendingBefore pendingPeak peakNodes stalls atRisk"
+    PLAIN = "nodes replaced@node,by steps rounds evicted seconds pendingBefore pendingPeak peakNodes stalls atRisk"
 
     nodes: list[str]
     replaced: dict[str, str] = field(default_factory=dict)
@@ -103,11 +103,6 @@ class UpgradeCourse(PlainPart):
     """The nodes that were drained then."""
     stalls: list[DrainStall] = field(default_factory=list)
     at_risk: list[PodAtRisk] = field(default_factory=list)
-
-    @property
-    def replacements(self) -> list[dict[str, str]]:
-        """The replaced nodes as plain data."""
-        return [{"node": old, "by": new} for old, new in self.replaced.items()]
 
 
 @dataclass(slots=True)

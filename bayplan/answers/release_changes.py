@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import msgspec
 
@@ -19,6 +18,7 @@ from ..manifests.timeline import InputObject
 from ..releases.release import Release
 from ..scheduler import Attempt
 from ..sim import Simulation
+from ..sim.plain_part import PlainPart
 from ..sim.settings import Settings
 from .release_trials import ReleaseTrials, TrialResult
 from .stage import PlaceOf
@@ -26,8 +26,12 @@ from .stage import PlaceOf
 SEVERAL = "several facts together"
 
 
-class ChangedDecision(msgspec.Struct, frozen=True, rename="camel"):
+class ChangedDecision(PlainPart, msgspec.Struct, frozen=True):
     """A pod that the two releases decide about differently in the same cluster."""
+
+    PLAIN = (
+        "kind pod before after causes plugin victimsBefore victimsAfter messageBefore messageAfter"
+    )
 
     pod: str
     before: str
@@ -52,8 +56,10 @@ class ChangedDecision(msgspec.Struct, frozen=True, rename="camel"):
         return "victims" if self.victims_before != self.victims_after else "message"
 
 
-class ReleaseChanges(msgspec.Struct, rename="camel"):
+class ReleaseChanges(PlainPart, msgspec.Struct):
     """Changes to a workload by the upgrade from one release to another."""
+
+    PLAIN = "before after pods leftOut changed causes notes"
 
     before: str
     after: str
@@ -82,21 +88,6 @@ class ReleaseChanges(msgspec.Struct, rename="camel"):
             and each.message_before
             and each.message_after
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, as docs/output.md describes it."""
-        changed = [
-            {"kind": each.kind, **msgspec.to_builtins(each, str_keys=True)} for each in self.changed
-        ]
-        return {
-            "before": self.before,
-            "after": self.after,
-            "pods": self.pods,
-            "leftOut": self.left_out,
-            "changed": changed,
-            "causes": dict(self.causes()),
-            "notes": self.notes,
-        }
 
 
 def metric_notes(before: Release, after: Release) -> Iterator[str]:

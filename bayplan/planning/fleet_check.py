@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..api.pod import Pod
 from ..choices import ANY_NODE, ANY_ZONE, PLAN_SEEDS
 from ..cluster.memory.absent_owners import is_daemon
+from ..sim.plain_part import PlainPart
 from ..sim.settings import Settings
 from ..sim.simulation import Simulation
 from ..sim.world import is_waiting
@@ -49,8 +50,10 @@ NO_DEMANDS = Demands()
 
 
 @dataclass(slots=True)
-class OtherSeeds:
+class OtherSeeds(PlainPart):
     """Whether a plan holds with further seeds."""
+
+    PLAIN = "tried held mostPending"
 
     tried: int = 0
     held: int = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,8 +52,14 @@ class PlannedNodes(PlainPart):
 
 
 @dataclass(slots=True, repr=False)
-class NodePlan(ShownAnswer):
+class NodePlan(PlainPart, ShownAnswer):
     """The nodes by type and zone, their price, and the lower bound of all plans."""
+
+    PLAIN = (
+        "kubernetesVersion=release nodes=node_count price~ bound~ gap~ firstFitPrice~ pods=pod_count groups"
+        " pending=pending_rows unplaceable demands notices seconds~ firstPlanSeconds=first_plan_s~ simulations"
+        " interrupted=is_interrupted outOfTime=is_out_of_time otherSeeds exchange"
+    )
 
     groups: list[PlannedNodes]
     price: float
@@ -164,50 +170,19 @@ class NodePlan(ShownAnswer):
         """The nodes, with their objects, as manifests."""
         return [to_dict(obj) for obj in fleet_objects(self.fleet, self.options)]
 
+    @property
+    def pending_rows(self) -> list[dict[str, Any]]:
+        """The pending pods, with their messages."""
+        return [
+            {"workload": name, "pods": count, "message": self.messages.get(name, "")}
+            for name, count in self.pending.items()
+        ]
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as docs/output.md describes it."""
-        document = {
-            "kubernetesVersion": self.release,
-            "nodes": self.node_count,
-            "price": round(self.price, 6),
-            "bound": round(self.bound, 6),
-            "gap": round(self.gap, 6) if self.bound > 0 else None,
-            "firstFitPrice": _rounded(self.first_fit_price),
-            "pods": self.pod_count,
-            "groups": [group.to_dict() for group in self.groups],
-            "pending": [
-                {"workload": name, "pods": count, "message": self.messages.get(name, "")}
-                for name, count in self.pending.items()
-            ],
-            "unplaceable": [
-                {
-                    "workload": one.name,
-                    "pods": one.count,
-                    "reasons": [{"reason": r, "types": t} for r, t in one.reasons.items()],
-                }
-                for one in self.unplaceable
-            ],
-            "demands": self.demands,
-            "notices": self.notices,
-            "seconds": round(self.seconds, 3),
-            "firstPlanSeconds": _rounded(self.first_plan_s),
-            "simulations": self.simulations,
-            "interrupted": self.is_interrupted,
-            "outOfTime": self.is_out_of_time,
-        }
-        if self.other_seeds is not None:
-            document["otherSeeds"] = {
-                "tried": self.other_seeds.tried,
-                "held": self.other_seeds.held,
-                "mostPending": self.other_seeds.most_pending,
-            }
-        if self.exchange is not None:
-            document["exchange"] = self.exchange.to_dict()
-        return document
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)
+        document = PlainPart.to_dict(self)
+        document["gap"] = document["gap"] if self.bound > 0 else None
+        absent = {name for name in ("otherSeeds", "exchange") if document[name] is None}
+        return {name: value for name, value in document.items() if name not in absent}
 
 
 def _down(bound: float) -> str:
@@ -268,7 +243,7 @@ def plan_of(state: SearchState, verdict: FleetVerdict, options: Sequence[NodeOpt
         {pod.key: pod.node_name for pod in pods if pod.node_name},
         state.first_fit_price,
         pending_by_workload(verdict.pending) if state.best is None else Counter(),
-        seconds=state.elapsed_s,
+        seconds=round(state.elapsed_s, 3),
         first_plan_s=state.first_plan_s,
         is_interrupted=state.is_interrupted,
         is_out_of_time=state.is_out_of_time,
@@ -278,8 +253,10 @@ def plan_of(state: SearchState, verdict: FleetVerdict, options: Sequence[NodeOpt
 
 
 @dataclass(slots=True)
-class NodeExchange:
+class NodeExchange(PlainPart):
     """The steps from a cluster to the planned one."""
+
+    PLAIN = "priceBefore~ stayingPrice~ kept added removed staying@node,reason unknown moves pending@pod,message"
 
     price_before: float
     """Price of the nodes whose type is known, per hour."""
@@ -301,19 +278,14 @@ class NodeExchange:
     types: dict[str, str] = field(default_factory=dict)
     """The type of each node that is added or removed."""
 
+    def rows_of(self, names: Iterable[str]) -> list[dict[str, str]]:
+        """Nodes with their types."""
+        return [{"node": name, "type": self.types[name]} for name in names]
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "priceBefore": round(self.price_before, 6),
-            "stayingPrice": round(self.staying_price, 6),
-            "kept": self.kept,
-            "added": [{"node": name, "type": self.types[name]} for name in self.added],
-            "removed": [{"node": name, "type": self.types[name]} for name in self.removed],
-            "staying": [{"node": node, "reason": why} for node, why in self.staying.items()],
-            "unknown": self.unknown,
-            "moves": [
-                {"pod": move.key, "from": move.was.node or None, "to": move.now.node or None}
-                for move in self.moves
-            ],
-            "pending": [{"pod": pod, "message": text} for pod, text in self.pending.items()],
-        }
+        changed = {"added": self.rows_of(self.added), "removed": self.rows_of(self.removed)}
+        moves = [
+            {"pod": move.key, "from": move.was.node or None, "to": move.now.node or None}
+            for move in self.moves
+        ]
+        return PlainPart.to_dict(self) | changed | {"moves": moves}

@@ -20,6 +20,7 @@ from ..cluster.memory.default_class import missing_classes
 from ..cluster.objects.object_index import ClusterObject
 from ..errors import InputError
 from ..scheduler.inquiry import Inquiry
+from ..sim.plain_part import PlainPart
 from ..sim.settings import Settings
 from ..sim.simulation import Simulation
 from ..sim.world import is_waiting
@@ -56,8 +57,10 @@ class PlannedClass:
 
 
 @dataclass(slots=True)
-class UnplaceableClass:
+class UnplaceableClass(PlainPart):
     """Pods that no type of any pool can run, and why."""
+
+    PLAIN = "workload=name pods=count reasons@reason,types"
 
     name: str
     pod: Pod

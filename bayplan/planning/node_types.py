@@ -13,6 +13,7 @@ from ..api.node import HOSTNAME, ZONE, Node, NodeCondition
 from ..api.storage import CSINode, CSINodeAllocatable, CSINodeDriver, CSINodeSpec
 from ..api.taints import Taint
 from ..cluster.objects.object_index import ClusterObject
+from ..sim.plain_part import PlainPart
 
 POOL_LABEL = "bayplan.dev/pool"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
@@ -28,8 +29,13 @@ PLATFORM = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
 
 
 @dataclass(frozen=True, eq=False)
-class NodeType:
+class NodeType(PlainPart):
     """One kind of node of a pool. Amounts are in the scheduler's units: cpu in milli."""
+
+    PLAIN = (
+        "name capacity# allocatable# labels taints zones=zone_names price spot=is_spot bootSeconds=boot_s"
+        " interruptionRate devices=device_count csiLimits"
+    )
 
     name: str
     capacity: Mapping[str, int]
@@ -54,6 +60,16 @@ class NodeType:
     def pool(self) -> str:
         """The name of its pool."""
         return self.labels.get(POOL_LABEL, "")
+
+    @property
+    def zone_names(self) -> list[str]:
+        """The zones that have a name."""
+        return [zone for zone in self.zones if zone]
+
+    @property
+    def device_count(self) -> int:
+        """The number of devices of a node."""
+        return sum(len(spec.devices or ()) for spec in self.slices)
 
     @property
     def is_spot(self) -> bool:

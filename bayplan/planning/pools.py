@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from ..api.text.quantity import format_quantity
+from ..sim.plain_part import PlainPart
 from .node_types import NodeType
 
 WHEN_EMPTY, WHEN_UNDERUTILIZED = "WhenEmpty", "WhenEmptyOrUnderutilized"
@@ -25,8 +24,10 @@ REASONS = ("Underutilized", "Empty", "Drifted")
 
 
 @dataclass(frozen=True, slots=True)
-class NodeBudget:
+class NodeBudget(PlainPart):
     """Number of nodes of a pool that may be removed at a time, or a share in percent."""
+
+    PLAIN = "nodes reasons schedule? durationSeconds=duration_s"
 
     nodes: str = "10%"
     reasons: tuple[str, ...] = ()
@@ -46,8 +47,14 @@ DEFAULT_BUDGETS = (NodeBudget(),)
 
 
 @dataclass(frozen=True, eq=False)
-class NodePool:
+class NodePool(PlainPart):
     """Some node types with common limits."""
+
+    PLAIN = (
+        "name minimum maximum currentNodes limits# weight consolidationPolicy"
+        " consolidateAfterSeconds=consolidate_after_s expireAfterSeconds=expire_after_s budgets"
+        " autoscalingOptions=group_options types"
+    )
 
     name: str
     types: tuple[NodeType, ...]
@@ -79,54 +86,3 @@ class NodePool:
             use.get(name, 0) + more.capacity.get(name, 0) <= limit
             for name, limit in self.limits.items()
         )
-
-
-def pool_entry(pool: NodePool) -> dict[str, Any]:
-    """One pool and its types."""
-    return {
-        "name": pool.name,
-        "minimum": pool.minimum,
-        "maximum": pool.maximum,
-        "currentNodes": pool.current_nodes,
-        "limits": amounts_entry(pool.limits),
-        "weight": pool.weight,
-        "consolidationPolicy": pool.consolidation_policy,
-        "consolidateAfterSeconds": pool.consolidate_after_s,
-        "expireAfterSeconds": pool.expire_after_s,
-        "budgets": [
-            {
-                "nodes": budget.nodes,
-                "reasons": list(budget.reasons),
-                "schedule": budget.schedule or None,
-                "durationSeconds": budget.duration_s,
-            }
-            for budget in pool.budgets
-        ],
-        "autoscalingOptions": dict(pool.group_options),
-        "types": [type_entry(one) for one in pool.types],
-    }
-
-
-def type_entry(one: NodeType) -> dict[str, Any]:
-    """One type of nodes."""
-    return {
-        "name": one.name,
-        "capacity": amounts_entry(one.capacity),
-        "allocatable": amounts_entry(one.allocatable),
-        "labels": dict(one.labels),
-        "taints": [
-            {"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in one.taints
-        ],
-        "zones": [zone for zone in one.zones if zone],
-        "price": one.price,
-        "spot": one.is_spot,
-        "bootSeconds": one.boot_s,
-        "interruptionRate": one.interruption_rate,
-        "devices": sum(len(spec.devices or ()) for spec in one.slices),
-        "csiLimits": dict(one.csi_limits),
-    }
-
-
-def amounts_entry(amounts: Mapping[str, int]) -> dict[str, str]:
-    """Amounts as quantities."""
-    return {name: format_quantity(amount, name) for name, amount in amounts.items()}

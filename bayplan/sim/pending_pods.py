@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import msgspec
 
@@ -12,10 +11,13 @@ from ..api.resources import is_extended
 from ..api.text.refusal_message import refusals_of
 from ..api.workloads import BARE, WorkloadKey, workload_key
 from .outcomes import PodResult
+from .plain_part import PlainPart
 
 
-class PendingGroup(msgspec.Struct):
+class PendingGroup(PlainPart, msgspec.Struct):
     """Pods of one workload that wait for the same reasons."""
+
+    PLAIN = "workload kind pods=pod_count pending=waiting of devices refusals@reason,nodes message"
 
     workload: str
     """`namespace/name`; of pods without an owner, the first of them."""
@@ -35,18 +37,10 @@ class PendingGroup(msgspec.Struct):
     devices: dict[str, int] = msgspec.field(default_factory=dict)
     """The extended resources that each of them requests; only of pods without an owner."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, as docs/output.md describes it."""
-        return {
-            "workload": self.workload,
-            "kind": self.kind,
-            "pods": len(self.pods),
-            "pending": self.waiting,
-            "of": self.of,
-            "devices": self.devices,
-            "refusals": [{"reason": r, "nodes": n} for r, n in self.refusals.items()],
-            "message": self.message,
-        }
+    @property
+    def pod_count(self) -> int:
+        """The number of pods."""
+        return len(self.pods)
 
 
 def group_pending(

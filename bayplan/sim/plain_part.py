@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from enum import Enum
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
@@ -13,13 +15,16 @@ from ..api.text.quantity import format_quantity
 from .totals import TotalsChange
 
 _CAPITAL = re.compile("[A-Z]")
+_ENTRY = re.compile(r"(?P<name>\w+)(?:=(?P<attribute>\w+))?(?P<mark>.*)")
 
 
 class PlainPart:
     """A result, or a part of one: as plain data the attributes that `PLAIN` names, in its order.
 
-    The names are those of JSON, `atOnce` for `at_once`, or `name=attribute`. With a ? an empty value is null, with a ~
-    numbers are rounded to the millionth, with a # they are quantities of the `resource` that the part is about.
+    The names are those of JSON, `atOnce` for `at_once`, or `name=attribute`; a method is called. With a ? an empty
+    value is null, with a ~ numbers are rounded to the millionth, with a # they are quantities of the `resource` that
+    the part is about, or of those that are its keys. `refusals@reason,nodes` has a row for each entry of a mapping, of
+    a Counter the most frequent first.
     """
 
     __slots__ = ()
@@ -44,12 +49,8 @@ class _Entry(NamedTuple):
 
 @cache
 def _entries(names: str) -> list[_Entry]:
-    entries = []
-    for text in names.split():
-        entry = text.rstrip("?~#")
-        name, _, attribute = entry.partition("=")
-        entries.append(_Entry(name, attribute or attribute_of(name), text[len(entry) :]))
-    return entries
+    found = filter(None, map(_ENTRY.fullmatch, names.split()))
+    return [_Entry(m["name"], m["attribute"] or attribute_of(m["name"]), m["mark"]) for m in found]
 
 
 def attribute_of(name: str) -> str:
@@ -58,6 +59,14 @@ def attribute_of(name: str) -> str:
 
 
 def _plain(value: Any, mark: str = "", resource: str = "") -> Any:
+    if callable(value):
+        value = value()
+    if mark[:1] == "@":
+        names = mark[1:].split(",")
+        entries = value.most_common() if isinstance(value, Counter) else value.items()
+        return [dict(zip(names, map(_plain, entry), strict=True)) for entry in entries]
+    if mark == "#" and isinstance(value, Mapping):
+        return {name: format_quantity(amount, name) for name, amount in value.items()}
     if mark == "#":
         return "-" * (value < 0) + format_quantity(abs(value), resource)
     if mark == "?" and not value:
@@ -70,7 +79,7 @@ def _plain(value: Any, mark: str = "", resource: str = "") -> Any:
         return value.to_list()
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Struct):
         return to_builtins(value)

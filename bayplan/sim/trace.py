@@ -18,13 +18,16 @@ from ..api.storage import (
 from ..api.text.durations import format_duration
 from ..clock import Clock
 from ..cluster.memory.object_store import MemoryCluster
+from .plain_part import PlainPart
 
 FROM_THE_CLUSTER = frozenset({"created", "deleted"})
 """The scheduler's events about its pods, and the cluster's about all."""
 
 
-class TraceEntry(msgspec.Struct, frozen=True):
+class TraceEntry(PlainPart, msgspec.Struct, frozen=True):
     """An event of an object, `time_s` seconds after the simulation began."""
+
+    PLAIN = "time=time_s~ what kind namespace name details"
 
     time_s: float
     what: str

@@ -133,15 +133,17 @@ class PreemptedPod(PlainPart):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSearch:
+class NodeSearch(PlainPart):
     """Number of nodes needed until all pods fit that can fit."""
+
+    PLAIN = "like=counts@node,nodes nodes fewest=is_fewest waiting tried@nodes,pending hopeless@pod,message"
 
     counts: dict[str, int]
     """The nodes that are enough, by the name of the node that they are like."""
     waiting: int
     """Number of pods that wait, or cannot be evicted, without further nodes."""
     tried: dict[int, int]
-    """Number of such pods for each number of nodes tried; the lowest of several tries."""
+    """Number of such pods for each number of nodes tried; the lowest of several tries. In order."""
     hopeless: dict[str, str]
     """Pods that no number of such nodes helps, with their messages."""
     is_fewest: bool | None = None
@@ -158,19 +160,6 @@ class NodeSearch:
         if self.waiting and len(self.hopeless) >= self.waiting:
             return None
         return sum(self.counts.values())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "like": [{"node": name, "nodes": number} for name, number in self.counts.items()],
-            "nodes": self.nodes,
-            "fewest": self.is_fewest,
-            "waiting": self.waiting,
-            "tried": [{"nodes": n, "pending": self.tried[n]} for n in sorted(self.tried)],
-            "hopeless": [
-                {"pod": pod, "message": message} for pod, message in self.hopeless.items()
-            ],
-        }
 
 
 @dataclass(slots=True, repr=False)

@@ -106,7 +106,7 @@ class _Search:
         for counts, answer in self._answers.items():
             left = len(unplaced(answer))
             found[sum(counts)] = min(left, found.get(sum(counts), left))
-        return found
+        return dict(sorted(found.items()))
 
     def in_turn(self) -> Counts:
         """The smallest number of nodes, divided equally among the kinds."""

@@ -49,18 +49,7 @@ def list_traces(output: AnswerForm = ANSWER_FORM) -> None:
     """
     from ...sim.traces.open_trace import TRACE_FORMATS
 
-    items = [
-        {
-            "name": each.name,
-            "about": each.about,
-            "schema": each.schema,
-            "files": [
-                {"name": file.name, "about": file.about, "optional": file.is_optional}
-                for file in each.files
-            ],
-        }
-        for each in TRACE_FORMATS
-    ]
+    items = [each.to_dict() for each in TRACE_FORMATS]
     print_in_form(
         output,
         lambda: {"items": items},

@@ -257,7 +257,6 @@ def check_pools(
 
 def pools_document(reading: PoolReading) -> dict[str, Any]:
     """The pools as plain data."""
-    from ...planning.pools import pool_entry
 
-    document = {"pools": [pool_entry(pool) for pool in reading.pools]}
+    document = {"pools": [pool.to_dict() for pool in reading.pools]}
     return with_remarks(document, reading.notes)

@@ -88,15 +88,7 @@ def json_line(entry: TraceEntry) -> str:
     """The entry as one line of JSON."""
     import msgspec
 
-    document = {
-        "time": round(entry.time_s, 6),
-        "what": entry.what,
-        "kind": entry.kind,
-        "namespace": entry.namespace,
-        "name": entry.name,
-        "details": entry.details,
-    }
-    return msgspec.json.encode(document).decode() + "\n"
+    return msgspec.json.encode(entry.to_dict()).decode() + "\n"
 
 
 def clock_time(seconds: float) -> str:

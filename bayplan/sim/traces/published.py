@@ -11,6 +11,7 @@ from ...api.pod_stages import DURATION
 from ...api.text.durations import format_duration, parse_duration
 from ...errors import InputError
 from ...manifests.timeline import CREATED_AT
+from ..plain_part import PlainPart
 from .table_rows import Row, read_table
 from .trace_manifests import Manifest
 
@@ -18,8 +19,10 @@ CSV_ENDINGS = (".csv", ".csv.gz", ".tar.gz")
 
 
 @dataclass(frozen=True)
-class TraceTable:
+class TraceTable(PlainPart):
     """One table of a trace, as its schema describes it."""
+
+    PLAIN = "name about optional=is_optional"
 
     name: str
     """Its file without the ending."""
@@ -53,8 +56,10 @@ class TraceTable:
 
 
 @dataclass(frozen=True)
-class TraceFormat:
+class TraceFormat(PlainPart):
     """A trace that can be imported, for listings."""
+
+    PLAIN = "name about schema files"
 
     name: str
     about: str
