@@ -110,7 +110,10 @@ class Relocation:
             plan = packer.replace(lifted, offers.allowed, without_room)
         packer.close()
         self._moment = self._now()  # all is as before
-        return plan if plan is not None and self._may_launch(plan) else None
+        if plan is None:
+            return None
+        is_allowed = all(self._nodes.use.allows(one.pool, one.type) for one, _ in plan.launches)
+        return plan if is_allowed else None
 
     def _look(self, closed: AbstractSet[str]) -> None:
         """Drop the cached answers that changes since the last question made stale."""
@@ -178,10 +181,6 @@ class Relocation:
             return 0
         others = self._closed_rows + self._booting_rows
         return int(copies.sum()) - int(copies[others].sum())
-
-    def _may_launch(self, plan: LaunchPlan) -> bool:
-        """Whether limits allow the launched nodes beside those that leave later."""
-        return all(self._nodes.use.allows(one.pool, one.type) for one, _ in plan.launches)
 
     def _cheaper(self, leaving: Sequence[PoolNode]) -> Offers:
         """The options that may replace the nodes; a spot node is not replaced by a spot node."""

@@ -80,10 +80,6 @@ class Fleet(Counter[NodeGroupKey]):
             fleet[group] += count
         return Fleet({group: count for group, count in fleet.items() if count > 0})
 
-    def without_zone(self, zone: str) -> Fleet:
-        """The nodes of the other zones."""
-        return Fleet({group: count for group, count in self.items() if group.zone != zone})
-
     def zones(self) -> list[str]:
         """The zones that have nodes."""
         return sorted({group.zone for group, count in self.items() if count > 0})

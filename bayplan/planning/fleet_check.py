@@ -225,7 +225,7 @@ class Verifier:
         """The lost zone, if there is one, and the remaining nodes."""
         if self._demands.survive == ANY_ZONE:
             for zone in fleet.zones():
-                yield zone, fleet.without_zone(zone)
+                yield zone, Fleet({group: n for group, n in fleet.items() if group.zone != zone})
         elif self._demands.survive == ANY_NODE:
             for group, _ in fleet.key():
                 yield None, fleet.changed({group: -1})

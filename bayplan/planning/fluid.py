@@ -138,7 +138,7 @@ class _FluidProgram:
         entries = {cut.option: 1.0}
         for k in np.flatnonzero(cut.weights).tolist():
             entries[self.first[cut.option] + k] = -float(cut.weights[k])
-        self.program.add_row(0.0, entries)
+        self.program.add_row(entries)
 
 
 class FluidPlan:
@@ -153,7 +153,10 @@ class FluidPlan:
             usual_sizes(problem.requests[one.accepts], problem.demand[one.accepts])
             for one in problem.options
         ]
-        self._limits = [_most_on(one, problem.requests) for one in problem.options]
+        no_cap = np.full(len(problem.requests), NO_CAP)
+        self._limits = [
+            most_copies(one, problem.requests, no_cap).astype(float) for one in problem.options
+        ]
         self._merged, self._merged_limits = self._merge()
 
     def relax(self) -> FluidAnswer | None:
@@ -293,7 +296,7 @@ class FluidPlan:
         wanted = np.flatnonzero(limits > 0)
         use = problem.requests[wanted] / scale
         rows = [
-            program.add_row(0.0, {number: float(room[i])}) if use[:, i].any() else -1
+            program.add_row({number: float(room[i])}) if use[:, i].any() else -1
             for i in range(len(room))
         ]
         for k, which in enumerate(wanted.tolist()):
@@ -301,7 +304,7 @@ class FluidPlan:
             for i in np.flatnonzero(use[k]).tolist():
                 entries[rows[i]] = -float(use[k, i])
             if limits[which] * use[k].max() < WELL_FILLED:
-                entries[program.add_row(0.0, {number: float(limits[which])})] = -1.0
+                entries[program.add_row({number: float(limits[which])})] = -1.0
             program.add(0.0, entries)
 
 
@@ -318,11 +321,6 @@ def least_price(problem: PlanningProblem) -> float:
         if amount > 0 and room.any()
     ]
     return max(least, default=0.0)
-
-
-def _most_on(option: NodeOption, requests: Ints) -> Floats:
-    """Number of pods of each class alone that fit on a node."""
-    return most_copies(option, requests, np.full(len(requests), NO_CAP)).astype(float)
 
 
 def usual_sizes(requests: NDArray[Any], demand: Floats) -> Floats:

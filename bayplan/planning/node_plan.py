@@ -121,11 +121,6 @@ class NodePlan(PlainPart, ShownAnswer):
         ]
 
     @property
-    def unplaceable_pods(self) -> int:
-        """The number of pods that fit no pool."""
-        return sum(one.count for one in self.unplaceable)
-
-    @property
     def gap(self) -> float:
         """Distance of the price from the bound, as a share of the bound."""
         return (self.price - self.bound) / self.bound if self.bound > 0 else 0.0
@@ -136,7 +131,7 @@ class NodePlan(PlainPart, ShownAnswer):
         if self.pending:
             return f"no plan: {sum(self.pending.values()):,} pods stay pending with {text}"
         if self.unplaceable:
-            number = self.unplaceable_pods
+            number = sum(one.count for one in self.unplaceable)
             pods = "1 pod that fits" if number == 1 else f"{number:,} pods that fit"
             text = f"{text}, without {pods} no pool"
         if not self.groups and not self.pod_count:

@@ -81,14 +81,13 @@ class NodeType(PlainPart):
         name: str,
         zone: str = "",
         *,
-        is_booting: bool = False,
         used: Mapping[str, int] = NOTHING,
     ) -> list[ClusterObject]:
         """A node with this name in a zone, then its CSINode and ResourceSlices if it has any.
 
         An amount that is `used` already is not allocatable.
         """
-        node = self.make_node(name, zone, is_booting=is_booting, used=used)
+        node = self.make_node(name, zone, used=used)
         return [node, *self._csi_node(name), *self._resource_slices(name)]
 
     def make_node(

@@ -273,16 +273,12 @@ def used_up(plan: NodePlan, probe: Probe) -> list[str]:
                 f"{pool.name}: the maximum of {counted(pool.maximum, 'node')} is too small"
             )
             continue
-        more = [
-            i for i in members if overdrawn_pools(_one_more(plan.fleet, i, probe), probe.options)
-        ]
+        groups = [NodeGroupKey(i, probe.options[i].zones[0]) for i in members]
+        larger = (plan.fleet.changed({group: 1}) for group in groups)
+        more = [fleet for fleet in larger if overdrawn_pools(fleet, probe.options)]
         if pool.limits and len(more) == len(members):
             notices.append(f"{pool.name}: its limits leave no room for one more node")
     return notices
-
-
-def _one_more(fleet: Fleet, option: int, probe: Probe) -> Fleet:
-    return fleet.changed({NodeGroupKey(option, probe.options[option].zones[0]): 1})
 
 
 def find_steady(search: FleetSearch) -> tuple[FleetVerdict, OtherSeeds | None]:

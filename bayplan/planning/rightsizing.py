@@ -30,7 +30,7 @@ from .node_groups import group_of_node, type_of_node, zone_of
 from .node_plan import NodeExchange, NodePlan
 from .node_probe import class_key, probe_workload
 from .node_types import NodeType
-from .plan_input import PlanInput, prepare_input
+from .plan_input import prepare_input
 from .planner import PlanRequest, check_prices, check_survival, search_plan
 from .pools import NodePool
 from .search_state import OnSearch, SearchState
@@ -61,7 +61,7 @@ def rightsize(
     objects = settled(objects, settings)
     pools = pools_without(pools, staying, matched)
     given = prepare_input(objects, list(staying))
-    close_staying(given)
+    given.kept = [cordoned(obj) if isinstance(obj, Node) else obj for obj in given.kept]
     removable = {
         name: one for name, one in matched.items() if one is not None and name not in staying
     }
@@ -218,11 +218,6 @@ def settled(objects: Sequence[InputObject], settings: Settings) -> list[InputObj
     simulation = settings.simulation(present, pods_end=False)
     simulation.proceed()
     return [*timelines, *simulation.cluster.objects()]
-
-
-def close_staying(given: PlanInput) -> None:
-    """Keep planned pods off the nodes that stay."""
-    given.kept = [cordoned(obj) if isinstance(obj, Node) else obj for obj in given.kept]
 
 
 def pools_without(

@@ -35,8 +35,8 @@ class SparseProgram:
     least: Floats
     costs: list[float] = field(default_factory=list)
     columns: list[dict[int, float]] = field(default_factory=list)
-    more: list[float] = field(default_factory=list)
-    """The right side of rows that were added."""
+    more: int = 0
+    """The number of rows that were added, each with 0 on its right side."""
 
     def add(self, cost: float, entries: Mapping[int, float]) -> int:
         """Add a variable; returns its number."""
@@ -44,10 +44,10 @@ class SparseProgram:
         self.columns.append(dict(entries))
         return len(self.columns) - 1
 
-    def add_row(self, least: float, entries: Mapping[int, float]) -> int:
+    def add_row(self, entries: Mapping[int, float]) -> int:
         """Add a row with its entries by variable; returns its number."""
-        row = len(self.least) + len(self.more)
-        self.more.append(least)
+        row = len(self.least) + self.more
+        self.more += 1
         for number, value in entries.items():
             self.columns[number][row] = value
         return row
@@ -142,7 +142,7 @@ class ProgramModel:
 
     def __init__(self, program: SparseProgram) -> None:
         self._highspy, self._model = new_model()
-        self._least = np.concatenate([program.least, program.more])
+        self._least = np.append(program.least, np.zeros(program.more))
         self._scale = np.maximum(np.abs(self._least), 1.0)
         columns = []
         for entries in program.columns:

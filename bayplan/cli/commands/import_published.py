@@ -15,8 +15,7 @@ from ..options.option_groups import (
     argument,
     option,
     option_group,
-    parameters_of,
-    show_options,
+    takes_options,
     with_default,
 )
 from ..options.output_files import STDOUT, whole_target
@@ -101,9 +100,6 @@ class ImportOptions:
         return TraceWindow(from_s, until_s)
 
 
-SHARED = parameters_of(ImportOptions)
-
-
 Trace: TypeAlias = "PublishedTrace"
 
 
@@ -116,17 +112,16 @@ def imports_trace(name: str, about: str) -> Callable[[Callable[..., Trace]], Cal
 
     def decorate(command: Callable[..., Trace]) -> Callable[..., None]:
         @functools.wraps(command)
-        def run(**given: Any) -> None:
+        def run(options: ImportOptions, **given: Any) -> None:
             from ...sim.traces.trace_manifests import with_pod_limit
 
-            options = ImportOptions(**{each.name: given.pop(each.name) for each in SHARED})
             trace = command(options, **given)
             limit = None if "node" in given else options.pods_per_node  # shapes have it
             write_objects(options.to, with_pod_limit(trace.objects(), limit))
             print_notes(dict.fromkeys(trace.notes))
 
-        show_options(run, [*parameters_of(command)[1:], *SHARED])
-        PUBLISHED.append((name, about, takes_input_limit(run)))
+        imports = takes_input_limit(takes_options(ImportOptions)(run))
+        PUBLISHED.append((name, about, imports))
         return run
 
     return decorate

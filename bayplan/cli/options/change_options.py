@@ -17,7 +17,14 @@ from ..render.answer_output import print_answer
 from ..render.plain_data import ANSWER_FORM, AnswerForm, pod_line
 from ..render.progress_bar import progress_bar
 from .input_options import takes_input_limit
-from .option_groups import argument, option, option_group, parameters_of, show_options
+from .option_groups import (
+    argument,
+    option,
+    option_group,
+    parameters_of,
+    show_options,
+    takes_options,
+)
 from .scheduler_options import (
     KUSTOMIZE,
     PENDING,
@@ -96,14 +103,7 @@ class AnswerOptions:
 def takes_answer_options(command: Callable[..., None]) -> Callable[..., None]:
     """A command on a question with `options: AnswerOptions` as second parameter: it gets an option for each field."""
 
-    @functools.wraps(command)
-    def run(question: Question, **given: Any) -> None:
-        options = AnswerOptions(**{each.name: given.pop(each.name) for each in SHARED})
-        command(question, options, **given)
-
-    own = [each for each in parameters_of(command) if each.name != "options"]
-    show_options(run, [*own, *SHARED])
-    return takes_question(run)  # type: ignore[arg-type]  # parameters of the decorated command
+    return takes_question(takes_options(AnswerOptions)(command))
 
 
 def takes_manifests(command: Callable[..., None]) -> Callable[..., None]:

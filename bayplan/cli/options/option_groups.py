@@ -57,14 +57,17 @@ def option_group(group: type[Group]) -> type[Group]:
 
 
 def takes_options(group: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A decorator for a command whose last parameter is a `group`: it gets one option for each field."""
+    """A decorator for a command with a `group` before its own options: it gets one more option for each field."""
+    added = parameters_of(group)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
         def run(*before: Any, **options: Any) -> None:
-            command(*before, group(**options))
+            given = group(**{each.name: options.pop(each.name) for each in added})
+            command(*before, given, **options)
 
-        show_options(run, [*parameters_of(command)[:-1], *parameters_of(group)])
+        own = [each for each in parameters_of(command) if each.annotation is not group]
+        show_options(run, [*own, *added])
         return run
 
     return decorate

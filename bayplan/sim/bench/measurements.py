@@ -115,38 +115,37 @@ class LoadRun(_Run, frozen=True, kw_only=True, rename="camel", tag="load"):
     peak_mib: float
 
 
-class CommandRun(_Run, frozen=True, kw_only=True, rename="camel", tag="command"):
-    """`bayplan simulate` from the start of its process to its end."""
-
-    compared_by = "cpu_s", 1e6
+class _ProcessRun(_Run, frozen=True, kw_only=True, rename="camel"):
+    """A command, from the start of its process to its end."""
 
     pods: int
-    placed: int
     seconds: float
     """On the wall clock."""
     cpu_s: float
     """Processor seconds of the process."""
     peak_mib: float
+
+
+class CommandRun(_ProcessRun, frozen=True, kw_only=True, rename="camel", tag="command"):
+    """`bayplan simulate`."""
+
+    compared_by = "cpu_s", 1e6
+
+    placed: int
 
     @property
     def pods_per_cpu_s(self) -> float:
         return self.pods / max(self.cpu_s, 0.001)
 
 
-class QuestionRun(_Run, frozen=True, kw_only=True, rename="camel", tag="question"):
-    """A question about a cluster, such as `bayplan explain`, from the start of its process to its end."""
+class QuestionRun(_ProcessRun, frozen=True, kw_only=True, rename="camel", tag="question"):
+    """A question about a cluster, such as `bayplan explain`."""
 
     compared_by = "answer_s", 1e6
 
     question: str
-    pods: int
-    seconds: float
-    """On the wall clock."""
-    cpu_s: float
-    """Processor seconds of the process."""
     answer_s: float
-    """The part of them beyond that of a process that only reads the files."""
-    peak_mib: float
+    """The processor seconds beyond those of a process that only reads the files."""
 
     @property
     def name(self) -> str:
@@ -154,24 +153,19 @@ class QuestionRun(_Run, frozen=True, kw_only=True, rename="camel", tag="question
         return f"{self.workload}: {self.question}"
 
 
-class PlanRun(_Run, frozen=True, kw_only=True, rename="camel", tag="plan"):
+class PlanRun(_ProcessRun, frozen=True, kw_only=True, rename="camel", tag="plan"):
     """`bayplan plan` on a seeded workload: price, bound, and first fit decreasing on the same scheduler."""
 
     compared_by = "price", 1.0
 
     seed: int
-    pods: int
     price: float
     """Per hour."""
     bound: float
     first_fit_price: float
     first_plan_s: float
     """Until there was a plan."""
-    seconds: float
-    cpu_s: float
-    """Processor seconds of the process."""
     simulations: int
-    peak_mib: float
     held: int = 0
     """Number of further seeds, with which the plan was not verified, that place every pod."""
 

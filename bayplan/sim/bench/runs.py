@@ -129,7 +129,10 @@ def run_request(request: Request, repeat: int = 1) -> list[Run]:
 def _run(request: Request) -> list[Run]:
     if request.case == LOAD and request.file is None:
         nodes, pods = request.nodes or LOAD_NODES, request.pods or LOAD_PODS
-        return [run_load(nodes, pods, request.clock)]
+        with tempfile.TemporaryDirectory(prefix="bayplan-") as folder:
+            dump = Path(folder) / "dump.json"
+            in_own_process(write_dump, dump, nodes, pods)
+            return [in_own_process(measure_load, dump, nodes, pods, request.clock)]
     return in_own_process(_execute, request)
 
 
@@ -148,15 +151,7 @@ class _FirstDecisionError(Exception):
     """Raised at the first decision to stop the run."""
 
 
-def run_load(nodes: int, pods: int, clock: ClockName = "wall") -> LoadRun:
-    """Measure in a separate process, on a dump that another one writes."""
-    with tempfile.TemporaryDirectory(prefix="bayplan-") as folder:
-        dump = Path(folder) / "dump.json"
-        in_own_process(write_dump, dump, nodes, pods)
-        return in_own_process(measure_load, dump, nodes, pods, clock)
-
-
-def measure_load(dump: Path, nodes: int, pods: int, clock: ClockName = "wall") -> LoadRun:
+def measure_load(dump: Path, nodes: int, pods: int, clock: ClockName) -> LoadRun:
     """Measure in this process."""
     now = CLOCKS[clock]
     start = now()

@@ -20,7 +20,7 @@ from ...api.text.quantity import is_amount
 from ...errors import InputError
 from ...manifests.timeline import CREATED_AT
 from .table_rows import Row, read_rows
-from .trace_manifests import MAX_PODS, in_values
+from .trace_manifests import MAX_PODS, in_values, make_pod
 
 PLAIN_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 PREFIXES = ("label", "annotation", "selector")
@@ -181,29 +181,22 @@ def _pod(cells: _Cells) -> dict[str, Any]:
     for name, key in (("created-at", CREATED_AT), ("duration", DURATION)):
         if (time := cells.duration(name)) is not None:
             annotations[key] = time
-    requests = cells.resources()
-    # An extended resource is never overcommitted: the API server requires an equal limit.
-    limits = {name: amount for name, amount in requests.items() if "/" in name}
-    spec: dict[str, Any] = {
-        "containers": [{"name": "main", "resources": {"requests": requests, "limits": limits}}]
-    }
-    if "priority" in cells.values:
-        spec["priority"] = cells.row.number(cells.columns.place("priority"))
+    places = cells.keyed("selector").items()
+    pod = make_pod(
+        "",
+        cells.resources(),
+        annotations=annotations,
+        labels=cells.labels(),
+        priority=cells.row.number(cells.columns.place("priority"))
+        if "priority" in cells.values
+        else None,
+        on=[in_values(key, text.split("|")) for key, text in places],
+    )
     if "scheduler" in cells.values:
-        spec["schedulerName"] = cells.values["scheduler"]
-    if selector := cells.keyed("selector"):
-        spec["affinity"] = _on_labels(selector)
-    metadata = {"labels": cells.labels(), "annotations": annotations}
+        pod["spec"]["schedulerName"] = cells.values["scheduler"]
     if "namespace" in cells.values:
-        metadata["namespace"] = cells.values["namespace"]  # type: ignore[assignment]  # a column of texts
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
-def _on_labels(selector: Mapping[str, str]) -> dict[str, Any]:
-    """The affinity for nodes with these labels; `a|b` stands for either."""
-    expressions = [in_values(key, text.split("|")) for key, text in selector.items()]
-    required = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+        pod["metadata"]["namespace"] = cells.values["namespace"]
+    return pod
 
 
 def _is_free(name: str) -> bool:

@@ -54,10 +54,11 @@ def parse_shape(text: str, pods_per_node: int | None = None) -> NodeShape:
     number: int | None = None
     for part in text.split(","):
         name, _, value = part.strip().partition("=")
-        if name == "count" and value.isascii() and value.isdigit():
+        key = name.removeprefix("label:")
+        if key != name and is_qualified_name(key) and is_label_value(value):
+            labels[key] = value
+        elif name == "count" and value.isascii() and value.isdigit():
             number = int(value)
-        elif name.startswith("label:") and _is_label(name.removeprefix("label:"), value):
-            labels[name.removeprefix("label:")] = value
         elif is_qualified_name(name) and name != "count" and is_amount(value):
             resources[name] = value
         else:
@@ -124,7 +125,3 @@ def _peak(shape: NodeShape, arrivals: list[tuple[float, float, dict[str, float]]
     offered = {name: float(parse_quantity(text)) for name, text in shape.resources.items()}
     shares = (peak[name] / offered[name] for name in peak if offered.get(name))
     return max(1, ceil(max(shares, default=0.0) * HEADROOM))
-
-
-def _is_label(key: str, value: str) -> bool:
-    return is_qualified_name(key) and is_label_value(value)
