@@ -1,12 +1,14 @@
-"""Choices: names and defaults of options that the commands, the notebook and the library share.
+"""Choices: names, defaults and checks of options that the commands, the notebook and the library share.
 
 Imports nothing heavy: `--help` and the completion of shells read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from pathlib import Path
+from typing import Any
 
 from .errors import InputError, one_of
 
@@ -61,3 +63,39 @@ def expect_choice(name: str, value: str, choices: Sequence[str]) -> None:
     """Raise InputError unless the value of the option is one of `choices`."""
     if value not in choices:
         raise InputError(f'{name}: expected {one_of(choices)}; got "{value}"')
+
+
+def expect(
+    where: str, name: str, given: Any, kinds: type | tuple[type, ...], expected: str
+) -> None:
+    """Raise TypeError unless `given` is of one of the types; a bool is not a number."""
+    wants_bool = bool in (kinds if isinstance(kinds, tuple) else (kinds,))
+    if not isinstance(given, kinds) or (isinstance(given, bool) and not wants_bool):
+        raise TypeError(f"{where}: {name}: expected {expected}; got {shown(given)}")
+
+
+def expect_number(where: str, name: str, given: Any, optional: bool = False) -> None:
+    """Raise TypeError unless `given` is a whole number, or None where that is allowed."""
+    if given is not None or not optional:
+        expect(where, name, given, int, "a whole number")
+
+
+def several(where: str, name: str, given: Any, kinds: tuple[type, ...], expected: str) -> list[Any]:
+    """The given values as a list; a single value is a list of one. Raises TypeError for other types."""
+    if isinstance(given, kinds):
+        return [given]
+    if isinstance(given, Mapping | str | bytes) or not isinstance(given, Iterable):
+        raise TypeError(f"{where}: {name}: expected {expected}; got {shown(given)}")
+    found = list(given)
+    for each in found:
+        expect(where, name, each, kinds, expected)
+    return found
+
+
+def shown(given: Any) -> str:
+    """The argument in a few words."""
+    if isinstance(given, str | int | float | bool | Path | type(None) | type):
+        text = repr(given)
+        return text if len(text) <= 60 else f"{text[:56]} ..."
+    name = type(given).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

@@ -80,7 +80,6 @@ class Capacity(PlainPart, SettledAnswer):
     """Number of times that the whole mix fits."""
     is_limited: bool
     """The search stopped at the limit, not because the cluster was full."""
-    resources: list[ResourceRoom]
     node_count: int
     totals: TotalsChange
     """The resources of all nodes, before and after."""
@@ -93,6 +92,15 @@ class Capacity(PlainPart, SettledAnswer):
     def fits(self) -> int:
         """Total number of pods."""
         return sum(kind.fits * (kind.members or 1) for kind in self.kinds)
+
+    @property
+    def resources(self) -> list[ResourceRoom]:
+        """Each resource of all nodes."""
+        before, after = self.totals.before, self.totals.after
+        return [
+            ResourceRoom(name, now.allocatable, before.of(name).used, now.used)
+            for name, now in after.resources.items()
+        ]
 
     @property
     def bottleneck(self) -> str:
@@ -211,15 +219,10 @@ class _Filling:
         if first:
             for found, kind in zip(self._found, self._kinds, strict=True):
                 found.fits_alone = self._fits(kind)
-        resources = [
-            ResourceRoom(name, now.allocatable, before.of(name).used, now.used)
-            for name, now in after.resources.items()
-        ]
         return Capacity(
             self._found,
             rounds,
             not first,
-            resources,
             self._scheduler.cache.table.node_count,
             TotalsChange(before, after),
             first_refused=first,

@@ -16,6 +16,7 @@ from ..sim.html_summary import ShownAnswer, chosen, make_frame
 from ..sim.measures import Metric, PairedDifference, RequestMix, measure_of, measure_run
 from ..sim.measures.fragmentation import typical_request
 from ..sim.measures.metric import other_filters
+from ..sim.plain_part import PlainPart
 from ..sim.settings import OnProgress, Settings
 from ..sim.totals import TotalsChange
 from .release_changes import ReleaseChanges, find_release_changes
@@ -27,31 +28,26 @@ MakeSimulation: TypeAlias = Callable[[Settings, Sequence[InputObject], PlaceOf |
 
 
 @dataclass(slots=True)
-class Contender:
+class Contender(PlainPart):
     """The result of one scheduler."""
+
+    PLAIN = "name kubernetesVersion=release metrics=repeatable placements totals filters"
 
     name: str
     metrics: dict[str, Metric]
     placements: dict[str, str]
     """The node of each pod that was pending, with the first seed; empty for one that is still
     pending."""
-    totals: TotalsChange | None = None
+    totals: TotalsChange = field(default_factory=TotalsChange)
     """The resources of all nodes before and after the run with the first seed."""
     filters: tuple[str, ...] = ()
     """The rules by which it filters nodes."""
     release: str = DEFAULT_RELEASE.patch
     """The kube-scheduler whose decisions these are."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "name": self.name,
-            "kubernetesVersion": self.release,
-            "metrics": [m.to_dict() for m in self.metrics.values() if m.measure.is_repeatable],
-            "placements": dict(self.placements),
-            "totals": self.totals.to_list() if self.totals is not None else [],
-            "filters": list(self.filters),
-        }
+    def repeatable(self) -> list[Metric]:
+        """The metrics that are the same in each run with the seeds."""
+        return [each for each in self.metrics.values() if each.measure.is_repeatable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +159,6 @@ class Comparison(ShownAnswer):
         return f"{text}, {len(self.seeds)} runs each" if len(self.seeds) > 1 else text
 
     def shown_rows(self) -> list[dict[str, Any]]:
-        """The metrics, a column per scheduler."""
-        return self.wide_rows()
-
-    def wide_rows(self) -> list[dict[str, Any]]:
         """One row per metric: the mean of each scheduler and the better one.
 
         With several seeds also the margin of each mean, and the schedulers that differ significantly from the first.
@@ -204,7 +196,7 @@ class Comparison(ShownAnswer):
         With several seeds each scheduler has a column with the margin of the 95 % confidence interval, too.
         """
         rows = {
-            "metrics": self.wide_rows,
+            "metrics": self.shown_rows,
             "runs": self.metric_rows,
             "pods": self.placement_rows,
         }
@@ -259,7 +251,7 @@ def compare(
         make = (makers or {}).get(name, Settings.simulation)
         runs: list[Mapping[str, float]] = []
         placements: dict[str, str] = {}
-        totals: TotalsChange | None = None
+        totals = TotalsChange()
         filters: tuple[str, ...] = ()
         for seed in numbers:
             simulation = make(replace(settings, seed=seed), objects, place_of)

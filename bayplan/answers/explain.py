@@ -15,6 +15,7 @@ from ..api.pod import DO_NOT_SCHEDULE, Pod, PodAffinityTerm, TopologySpreadConst
 from ..api.pod_groups import pod_group_of
 from ..api.taints import NO_EXECUTE, NO_SCHEDULE, Taint, find_untolerated
 from ..choices import NEAREST
+from ..errors import counted
 from ..framework import Code, Status
 from ..scheduler import Attempt, Explanation
 from ..scheduler.all_refusals import AllRefusals
@@ -299,10 +300,8 @@ def _remark_on_place(account: PodExplanation, node_name: str) -> None:
         account.scores.sort(key=lambda n: (-n.total, n.name != node_name, n.name))
     elif best is not None:
         gap = best.total - totals[node_name]
-        points = "1 point" if gap == 1 else f"{gap} points"
-        account.remarks.append(
-            f"{today} it would go to {best.node}, which is {points} ahead of {node_name}"
-        )
+        ahead = f"{counted(gap, 'point')} ahead of {node_name}"
+        account.remarks.append(f"{today} it would go to {best.node}, which is {ahead}")
 
 
 def explain_alike(

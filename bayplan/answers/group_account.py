@@ -131,7 +131,7 @@ class PodGroupExplanation(SettledAnswer, Data, kw_only=True):
     def shown_rows(self) -> list[dict[str, Any]]:
         """The members."""
         return [
-            {"pod": m.pod.name, "state": m.state.value, "node": m.node, "why": m.message}
+            {"pod": m.pod.name, "state": m.state.value, "node": m.node, "message": m.message}
             for m in self.members
         ]
 
@@ -139,9 +139,3 @@ class PodGroupExplanation(SettledAnswer, Data, kw_only=True):
     def has_node(self) -> bool:
         """Whether members have nodes, or would get them."""
         return self.verdict in (GroupVerdict.PLACED, GroupVerdict.FITS, GroupVerdict.EMPTY)
-
-    def frame_rows(self) -> list[dict[str, Any]]:
-        return [
-            {"pod": m.pod.name, "state": m.state.value, "node": m.node, "message": m.message}
-            for m in self.members
-        ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import pstdev
 from typing import Any, TypeAlias
@@ -57,8 +57,7 @@ class UseAgainstRequests(PlainPart):
     def of(cls, objects: Iterable[InputObject], use: MeasuredUse) -> UseAgainstRequests:
         """The totals of a cluster."""
         nodes, running = nodes_and_pods(objects)
-        demands = ((1, pod.requests, use.of_pod(pod.namespace, pod.name)) for pod in running)
-        return cls(*summed(nodes.values(), demands))
+        return cls(*summed(nodes.values(), _demands(running, use)))
 
 
 def summed(nodes: Iterable[Node], demands: Iterable[Demand]) -> tuple[list[UseTotal], int, int]:
@@ -91,22 +90,29 @@ def use_spread(
     objects: Iterable[InputObject], use: MeasuredUse, moved: Mapping[str, str]
 ) -> dict[str, float]:
     """Per resource, the standard deviation of the used share of nodes, with some pods on other nodes (`moved`)."""
-    offered, running = nodes_and_pods(objects)
-    used: dict[str, Units] = {}
+    shares: dict[str, list[float]] = {name: [] for name in RESOURCES}
+    for node, pods in _by_node(objects, moved).values():
+        for one in summed([node], _demands(pods, use))[0]:
+            if one.allocatable:
+                shares[one.resource].append(one.used / one.allocatable)
+    return {name: pstdev(each) if each else 0.0 for name, each in shares.items()}
+
+
+def _by_node(
+    objects: Iterable[InputObject], moved: Mapping[str, str]
+) -> dict[str, tuple[Node, list[Pod]]]:
+    """The nodes by name, each with the pods that run there, some of them on other nodes (`moved`)."""
+    nodes, running = nodes_and_pods(objects)
+    found: dict[str, tuple[Node, list[Pod]]] = {name: (nodes[name], []) for name in nodes}
     for pod in running:
-        found = use.of_pod(pod.namespace, pod.name) or {}
-        sums = used.setdefault(moved.get(pod.key, pod.node_name), dict.fromkeys(RESOURCES, 0))
-        for name in RESOURCES:
-            sums[name] += found.get(name, pod.requests.get(name, 0))
-    spread = {}
-    for name in RESOURCES:
-        shares = [
-            used.get(node.name, {}).get(name, 0) / whole
-            for node in offered.values()
-            if (whole := node.allocatable.get(name, 0))
-        ]
-        spread[name] = pstdev(shares) if shares else 0.0
-    return spread
+        name = moved.get(pod.key, pod.node_name)
+        if name in found:
+            found[name][1].append(pod)
+    return found
+
+
+def _demands(pods: Iterable[Pod], use: MeasuredUse) -> Iterator[Demand]:
+    return ((1, pod.requests, use.of_pod(pod.namespace, pod.name)) for pod in pods)
 
 
 def as_used(objects: Iterable[InputObject], use: MeasuredUse) -> list[InputObject]:
@@ -171,29 +177,19 @@ def _with_units(container: Container, amounts: Units) -> Container:
 
 
 def unused_room(
-    objects: Iterable[InputObject], use: MeasuredUse, nodes: Sequence[str], short: Iterable[str]
+    objects: Iterable[InputObject], use: MeasuredUse, nodes: Sequence[str], short: Collection[str]
 ) -> list[str]:
     """A sentence for each of `nodes` and `short` resource whose requested room is not used by half or more."""
-    wanted = dict.fromkeys(name for name in short if name in RESOURCES)
-    offered, running = nodes_and_pods(objects)
-    asked: dict[str, Units] = {}
-    used: dict[str, Units] = {}
-    for pod in (pod for pod in running if pod.node_name in nodes):
-        found = use.of_pod(pod.namespace, pod.name)
-        for name in wanted:
-            amount = pod.requests.get(name, 0)
-            measured = amount if found is None else found.get(name, amount)
-            for table, value in ((asked, amount), (used, measured)):
-                table.setdefault(pod.node_name, dict.fromkeys(RESOURCES, 0))[name] += value
     lines = []
-    for node in (name for name in nodes if name in offered and name in asked):
-        for name in wanted:
-            requested, really = asked[node][name], used[node][name]
-            if requested and really * 2 <= requested:
-                whole = offered[node].allocatable.get(name, 0)
-                texts = [format_quantity(value, name) for value in (requested, whole, really)]
+    found = _by_node(objects, {})
+    for name in (name for name in nodes if name in found):
+        node, pods = found[name]
+        for one in summed([node], _demands(pods, use))[0]:
+            if one.resource in short and one.requested and one.used * 2 <= one.requested:
+                amounts = one.requested, one.allocatable, one.used
+                texts = [format_quantity(value, one.resource) for value in amounts]
                 lines.append(
-                    f"{node}: {texts[0]} of {texts[1]} {name} are requested, {texts[2]} are used: "
+                    f"{name}: {texts[0]} of {texts[1]} {one.resource} are requested, {texts[2]} are used: "
                     "the pod waits for room that nothing uses"
                 )
     return lines

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..sim.measures.amounts import Floats, shares_of
 from ..sim.plain_part import PlainPart
 from ..sim.totals import MAIN_RESOURCES, PODS, ClusterTotals, ResourceTotal, keeps_away
 from ..table import ALL, Bools, Ints, NodeTable
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +47,7 @@ def used(table: NodeTable, resource: str) -> Ints:
 
 def utilisation(table: NodeTable, resource: str) -> Floats:
     """float64 per row: used share; 0 without capacity."""
-    offers = offered(table, resource).astype(np.float64)
-    shares = np.zeros(len(offers))
-    np.divide(used(table, resource), offers, out=shares, where=offers > 0)
-    return shares
+    return shares_of(used(table, resource), offered(table, resource))
 
 
 def cluster_totals(table: NodeTable) -> ClusterTotals:

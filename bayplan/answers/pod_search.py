@@ -13,13 +13,15 @@ from ..api.wire.kinds import group_of
 from ..api.workload_kinds import known_workload_kinds
 from ..errors import InputError
 from ..trials import TrialCluster
-from .references import find_kind
+from .references import custom_kind, find_kind
 
 WORKLOADS = frozenset(
     {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"}
 )
 NAMESPACED = WORKLOADS | {"Pod", "PodGroup"}
 """Kinds whose names a question may give."""
+OWNED = ("ReplicaSet", "Job", "StatefulSet", "Pod")
+"""Kinds whose objects belong to custom workloads."""
 EXPECTED = (
     "expected [pod/]NAME, NAMESPACE/NAME, podgroup/NAME or a workload such as deployment/NAME"
 )
@@ -44,7 +46,9 @@ def find_pods(
     kind = find_kind(parts[0]) if len(parts) > 1 else None
     is_pod = kind == "Pod"
     if len(parts) > 1 and kind not in WORKLOADS:
-        kind = None if is_pod else _custom_kind(view, parts[0].lower(), customs)
+        more = [(one.manifest_kind, group_of(one.api_version)) for one in customs]
+        more += ((kind, group) for group, kind in known_workload_kinds())
+        kind = None if is_pod else custom_kind(view.cluster, parts[0], OWNED, more)
     if len(parts) == 2 and any((pod.namespace, pod.name) == tuple(parts) for pod in view.pods()):
         kind = None  # a namespace may have the name of a kind
     if kind is not None:
@@ -126,23 +130,6 @@ def _near(name: str, pods: Sequence[Pod]) -> str:
     keys = {pod.name: pod.key for pod in pods}
     close = _similar(name, keys) or [one for one in keys if name in one or one in name][:NEAR]
     return _such_as([keys[known] for known in close])
-
-
-def _custom_kind(view: TrialCluster, word: str, customs: Sequence[CustomWorkload]) -> str | None:
-    """The custom kind for a word such as `rayjob`, `rayjobs` or `rayjobs.ray.io`: of the input, or of the table."""
-    known = {(one.manifest_kind, group_of(one.api_version)): None for one in customs}
-    for kind in ("ReplicaSet", "Job", "StatefulSet", "Pod"):
-        for obj in view.cluster.list(kind):
-            owner = controller_of(obj.owner_references)
-            if owner is not None and find_kind(owner.kind) is None:
-                known[owner.kind, group_of(owner.api_version)] = None
-    known |= dict.fromkeys((kind, group) for group, kind in known_workload_kinds())
-    for kind, group in known:
-        name = kind.lower()
-        plurals = (name, f"{name}s", f"{name}es")
-        if word in plurals or (word.partition(".")[0] in plurals and word.endswith(f".{group}")):
-            return kind
-    return None
 
 
 def _of_workload(

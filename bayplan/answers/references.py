@@ -166,14 +166,26 @@ def is_custom_workload(cluster: ObjectIndex, parts: Sequence[str]) -> bool:
     return is_unknown and bool(_sets_of(cluster, parts))
 
 
-def custom_kind(cluster: ObjectIndex, word: str) -> str | None:
-    """The kind of a custom workload that owns a replica set, for a word such as `rollout` or `rollouts`."""
-    for each in cluster.list("ReplicaSet"):
-        owner = controller_of(each.owner_references)
+def custom_kind(
+    cluster: ObjectIndex,
+    word: str,
+    owned: Iterable[str] = ("ReplicaSet",),
+    more: Iterable[tuple[str, str]] = (),
+) -> str | None:
+    """The kind of a custom workload for a word such as `rayjob`, `rayjobs` or `rayjobs.ray.io`: one that owns objects
+    of the kinds `owned`, or one of `more`, kinds with their groups.
+    """
+    known = dict.fromkeys(more)
+    for obj in (obj for kind in owned for obj in cluster.list(kind)):
+        owner = controller_of(obj.owner_references)
         if owner is not None and find_kind(owner.kind) is None:
-            known = owner.kind.lower()
-            if word.lower() in (known, f"{known}s", f"{known}.{group_of(owner.api_version)}"):
-                return owner.kind
+            known[owner.kind, group_of(owner.api_version)] = None
+    for kind, group in known:
+        name = kind.lower()
+        plurals = (name, f"{name}s", f"{name}es")
+        begin, _, end = word.lower().partition(".")
+        if begin in plurals and (not end or f".{end}".endswith(f".{group}")):
+            return kind
     return None
 
 

@@ -8,7 +8,7 @@ itself: those that change the decision are its causes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 import msgspec
 
@@ -150,12 +150,7 @@ class _Watch:
         if pod_group_of(pod) is not None and any(self._trials.have_groups):
             self.found.left_out += 1
             return
-        self.found.pods += 1
-        pod = self._as_given(pod)
-        before, after = self._trials.try_pod(pod)
-        if before.decision != after.decision:
-            causes = self._trials.causes_of_pod(pod, before, after)
-            self.found.changed.append(_changed(pod, before, after, causes))
+        self._judge([pod], {pod.key})
 
     def on_members(self, pods: Sequence[Pod]) -> None:
         """Judge the members of a group, if one of them was not tried before."""
@@ -166,12 +161,16 @@ class _Watch:
         if not all(self._trials.have_groups):
             self.found.left_out += len(new)
             return
+        self._judge(pods, new, is_group=True)
+
+    def _judge(self, pods: Sequence[Pod], new: Set[str], is_group: bool = False) -> None:
+        """Judge pods that are tried together, and note those of the keys `new` that change."""
         self.found.pods += len(new)
         pods = [self._as_given(pod) for pod in pods]
-        before, after = self._trials.try_group(pods)
+        before, after = self._trials.try_pods(pods, is_group)
         if all(result.decision == after[key].decision for key, result in before.items()):
             return
-        causes = self._trials.causes_of_group(pods, before, after)
+        causes = self._trials.causes_of(pods, is_group, before, after)
         self.found.changed += [
             _changed(pod, before[pod.key], after[pod.key], causes[pod.key])
             for pod in pods

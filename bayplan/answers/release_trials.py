@@ -90,37 +90,31 @@ class ReleaseTrials:
         """Whether each of the releases places members of pod groups together."""
         return tuple(judge.groups is not None for judge in self._judges)
 
-    def try_pod(self, pod: Pod) -> list[TrialResult]:
-        """The pod with each of the releases, explained unless it gets the same node."""
-        found = [_try_pod(judge, pod) for judge in self._judges]
-        if found[0].node and found[0].decision == found[1].decision:
+    def try_pods(self, pods: Sequence[Pod], is_group: bool) -> list[dict[str, TrialResult]]:
+        """One pod, or the members of a group that wait together, with each of the releases, by their keys; explained
+        where the releases differ, and where a single pod gets no node.
+        """
+        found = [_try(judge, pods, is_group) for judge in self._judges]
+        if _decisions(found[0]) == _decisions(found[1]) and (is_group or _all_placed(found[0])):
             return found
-        return [_try_pod(judge, pod) for judge in self._explaining]
+        return [_try(judge, pods, is_group, explains=True) for judge in self._explaining]
 
-    def try_group(self, pods: Sequence[Pod]) -> list[dict[str, TrialResult]]:
-        """The members of a group that wait together with each of the releases, by their keys."""
-        found = [_try_group(judge, pods) for judge in self._judges]
-        if _decisions(found[0]) == _decisions(found[1]):
-            return found
-        return [_try_group(judge, pods, explains=True) for judge in self._explaining]
-
-    def causes_of_pod(self, pod: Pod, was: TrialResult, now: TrialResult) -> tuple[str, ...]:
-        """The facts and gates of the second release, each of which by itself changes the decision."""
-        judges = self._judges_by_cause(explains=not was.node)
-        return tuple(
-            cause for cause, judge in judges if was.changes_with(now, _try_pod(judge, pod))
-        )
-
-    def causes_of_group(
-        self, pods: Sequence[Pod], was: dict[str, TrialResult], now: dict[str, TrialResult]
+    def causes_of(
+        self,
+        pods: Sequence[Pod],
+        is_group: bool,
+        was: dict[str, TrialResult],
+        now: dict[str, TrialResult],
     ) -> dict[str, tuple[str, ...]]:
-        """The same for each member of a group whose decision changes, by its key."""
+        """The facts and gates of the second release, each of which by itself changes the decision, for each pod whose
+        decision changes, by its key.
+        """
         changed = [key for key, result in was.items() if result.decision != now[key].decision]
         causes: dict[str, tuple[str, ...]] = dict.fromkeys(changed, ())
-        for cause, judge in self._judges_by_cause(explains=False):
-            if judge.groups is None:
+        for cause, judge in self._judges_by_cause(not is_group and not _all_placed(was)):
+            if is_group and judge.groups is None:
                 continue  # a gate without which there are no groups: the members are not tried together
-            found = _try_group(judge, pods)
+            found = _try(judge, pods, is_group)
             for key in changed:
                 if was[key].changes_with(now[key], found[key]):
                     causes[key] += (cause,)
@@ -199,9 +193,11 @@ def _try_pod(judge: Scheduler, pod: Pod) -> TrialResult:
     return _result(judge, attempt, victims)
 
 
-def _try_group(
-    judge: Scheduler, pods: Sequence[Pod], explains: bool = False
+def _try(
+    judge: Scheduler, pods: Sequence[Pod], is_group: bool, explains: bool = False
 ) -> dict[str, TrialResult]:
+    if not is_group:
+        return {pod.key: _try_pod(judge, pod) for pod in pods}
     account = GroupInquiry(judge, pods).decide(explains=explains)
     victims = _victims(account)
     return {
@@ -229,3 +225,7 @@ def _result(judge: Scheduler, attempt: Attempt, victims: Iterable[Pod]) -> Trial
 
 def _decisions(results: dict[str, TrialResult]) -> dict[str, tuple[object, ...]]:
     return {key: result.decision for key, result in results.items()}
+
+
+def _all_placed(results: dict[str, TrialResult]) -> bool:
+    return all(result.node for result in results.values())

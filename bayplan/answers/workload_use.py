@@ -7,6 +7,7 @@ the owner of the pod of that name, or by its name, which controllers form from t
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -133,11 +134,10 @@ def planned_use(
 
 def _demands(objects: Sequence[InputObject], known: WorkloadUse) -> Iterable[Demand]:
     """Number, requests and use of the pods of the input, and of those that its workloads lack."""
-    there: dict[WorkloadKey, int] = {}
+    there: Counter[WorkloadKey] = Counter()
     for obj in objects:
         if isinstance(obj, Pod) and is_there(obj) and workload_of(obj)[0] != "DaemonSet":
-            key = (obj.namespace, *workload_of(obj))
-            there[key] = there.get(key, 0) + 1
+            there[obj.namespace, *workload_of(obj)] += 1
             yield 1, obj.requests, _sum_of(known.of_pod(obj))
     for obj in objects:
         template = pod_template(obj)
@@ -146,8 +146,7 @@ def _demands(objects: Sequence[InputObject], known: WorkloadUse) -> Iterable[Dem
         key = workload_key_of(obj)
         if obj.kind == "ReplicaSet" and key[1] == "Deployment":
             continue
-        wanted = int(getattr(obj, "replicas", getattr(obj, "parallelism", 0)))
-        missing = wanted - there.get(key, 0)
+        missing = int(getattr(obj, "replicas", getattr(obj, "parallelism", 0))) - there[key]
         if missing > 0:
             yield missing, template.spec.requests, _sum_of(known.of_template(obj, template))
 
@@ -155,8 +154,7 @@ def _demands(objects: Sequence[InputObject], known: WorkloadUse) -> Iterable[Dem
 def _sum_of(found: Mapping[str, Units] | None) -> Units | None:
     if found is None:
         return None
-    sums: Units = {}
+    sums: Counter[str] = Counter()
     for amounts in found.values():
-        for name, amount in amounts.items():
-            sums[name] = sums.get(name, 0) + amount
+        sums.update(amounts)
     return sums

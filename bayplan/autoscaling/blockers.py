@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from ..api.node import Node
 from ..api.pod import Pod
+from ..cluster.memory.budget_controller import DisruptionController
 from .cluster_autoscaler_flags import DEFAULT_FLAGS, ClusterAutoscalerFlags
 from .pool_nodes import PoolNode
 
@@ -23,26 +24,17 @@ REPLICATED = ("ReplicationController", "Job", "ReplicaSet", "StatefulSet")
 TRUE, FALSE = "true", "false"
 IN_MEMORY = "Memory"
 
-EvictionRefusal = Callable[[Pod], str]
-Allowances = Callable[[Pod], dict[str, int]]
-
 
 class Blockers:
-    """Answers for one autoscaler.
-
-    `eviction_refusal` is the refusal of an eviction by the disruption budgets of a pod; `allowances` the evictions
-    that each of them allows, which Cluster Autoscaler reads.
-    """
+    """Answers for one autoscaler. Cluster Autoscaler also reads how many evictions each of the `budgets` allows."""
 
     def __init__(
         self,
         is_karpenter: bool,
-        eviction_refusal: EvictionRefusal,
+        budgets: DisruptionController,
         flags: ClusterAutoscalerFlags = DEFAULT_FLAGS,
-        allowances: Allowances = lambda pod: {},
     ) -> None:
-        self._is_karpenter, self._refusal, self._flags = is_karpenter, eviction_refusal, flags
-        self._allowances = allowances
+        self._is_karpenter, self._budgets, self._flags = is_karpenter, budgets, flags
         self._taken: Counter[str] = Counter()
         """Evictions of each budget that are planned."""
 
@@ -53,7 +45,7 @@ class Blockers:
     def plan_evictions(self, pods: Iterable[Pod]) -> None:
         """Count the pods of a node to be removed against their budgets, for the checks of the next nodes."""
         for pod in pods:
-            self._taken.update(self._allowances(pod).keys())
+            self._taken.update(self._budgets.allowances(pod).keys())
 
     def of_budgets(self, pods: Iterable[Pod]) -> str:
         """Reason why Cluster Autoscaler keeps one of the pods, by their disruption budgets; empty for none."""
@@ -62,7 +54,7 @@ class Blockers:
     def of_node(self, node: PoolNode, stored: Node) -> str:
         """Reason why Karpenter keeps the node, in words; empty if nothing keeps it."""
         found = self.of_annotation(stored) or self.of_pods(node)
-        return found or _first_reason(node, self._refusal)
+        return found or _first_reason(node, self._budgets.eviction_refusal)
 
     def of_annotation(self, stored: Node) -> str:
         """The annotation by which the node must stay; empty if it has none."""
@@ -99,7 +91,7 @@ class Blockers:
         """
         if pod.annotations.get(SAFE_TO_EVICT) == TRUE:
             return ""
-        allowances = self._allowances(pod)
+        allowances = self._budgets.allowances(pod)
         is_of_system = pod.namespace == SYSTEM and self._flags.skip_nodes_with_system_pods
         if is_of_system and not allowances:
             return f"in {SYSTEM}, without a disruption budget"

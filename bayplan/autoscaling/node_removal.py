@@ -106,7 +106,7 @@ class NodeDrains:
         for pod in list(drain.node.pods.values()):
             if pod.is_terminating or self._blockers.is_protected(pod):
                 continue
-            if not self._simulation.eviction_refusal(pod):
+            if not self._simulation.budgets.eviction_refusal(pod):
                 grace_s = pod.spec.grace_s
                 if self._flags is not None:
                     grace_s = min(grace_s, self._flags.max_graceful_termination_sec)

@@ -59,12 +59,7 @@ class ScaleDown:
         self._shadow = tools.shadow
         self._clock = simulation.clock
         flags = None if options.is_karpenter else options.flags
-        blockers = Blockers(
-            options.is_karpenter,
-            simulation.eviction_refusal,
-            options.flags,
-            simulation.eviction_allowances,
-        )
+        blockers = Blockers(options.is_karpenter, simulation.budgets, options.flags)
         self.drains = NodeDrains(simulation, blockers, flags)
         relocation = Relocation(tools.choices, tools.shadow, tools.nodes)
         self._consolidation = Consolidation(tools.nodes, relocation, blockers, tools.shadow.node)

@@ -53,42 +53,33 @@ def make_meter(reward: Reward, episode: Episode) -> RewardMeter:
         resource = reward.removesuffix(end)
         is_mean_or_peak = resource.endswith(("Mean", "Peak"))
         if reward.endswith(end) and not is_mean_or_peak:
-            return _Used(episode.table, resource, is_share=end == "Utilisation")
+            return _change_of_use(episode.table, resource, is_share=end == "Utilisation")
     sign = measure.direction or 1
-    return _AtTheEnd(reward, sign)
+    return lambda step: (
+        sign * measure_run(step.episode.report()).get(reward, 0.0) if step.is_end else 0.0
+    )
 
 
 def _placed(step: EpisodeStep) -> float:
     return float(sum(not attempt.is_failed for attempt in step.attempts))
 
 
-class _Used:
-    """The change of the pods' use of a resource."""
+def _change_of_use(table: NodeTable, resource: str, is_share: bool) -> RewardMeter:
+    """The change of the pods' use of a resource since the last step."""
 
-    def __init__(self, table: NodeTable, resource: str, is_share: bool) -> None:
-        self._resource, self._is_share = resource, is_share
-        self._last = self._now(table)
-
-    def __call__(self, step: EpisodeStep) -> float:
-        last, self._last = self._last, self._now(step.table)
-        return self._last - last
-
-    def _now(self, table: NodeTable) -> float:
+    def use(table: NodeTable) -> float:
         live = table.live
-        used = float(np.dot(table.requested[self._resource], live))
-        if not self._is_share:
+        used = float(np.dot(table.requested[resource], live))
+        if not is_share:
             return used
-        offered = float(np.dot(table.allocatable[self._resource], live))
+        offered = float(np.dot(table.allocatable[resource], live))
         return used / offered if offered else 0.0
 
+    last = use(table)
 
-class _AtTheEnd:
-    """A measure of the whole run."""
+    def reward(step: EpisodeStep) -> float:
+        nonlocal last
+        before, last = last, use(step.table)
+        return last - before
 
-    def __init__(self, name: str, sign: int) -> None:
-        self._name, self._sign = name, sign
-
-    def __call__(self, step: EpisodeStep) -> float:
-        if not step.is_end:
-            return 0.0
-        return self._sign * measure_run(step.episode.report()).get(self._name, 0.0)
+    return reward

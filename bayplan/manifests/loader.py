@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, cast
@@ -27,7 +27,7 @@ from .decoder import Found, NotInPiecesError, iter_source
 from .field_check import MisfitField, unknown_text
 from .foreign_documents import template_fault
 from .object_check import InvalidObject, image_note
-from .sources import STDIN, Source, find_files, is_blank, open_source, total_size
+from .sources import Source, find_files, is_blank, open_source, shown_name, total_size
 from .timeline import DrivenAutoscalers, InputObject, Timeline
 
 DESCRIBE_KIND = "describe the kind in a file for --workload-kinds, or go on without with --lenient"
@@ -248,7 +248,9 @@ def read_manifests(paths: Iterable[str | Path], on_progress: OnProgress | None =
             manifests.extend(found)
             done += source.size
             tell(1.0)
-    _refuse_nothing(given, [n == len(files) for n, files in zip(blank, groups, strict=True)])
+    for path, files, number in zip(given, groups, blank, strict=True):
+        if number == len(files):  # as after a command that failed
+            raise InputError(f"{shown_name(path)}: expected objects; got no document")
     if given and not manifests.objects and not manifests.unused:
         raise InputError(f"{given[0]}: expected objects; got none")
     _keep_last(manifests)
@@ -284,14 +286,6 @@ def _collect(source: Source, in_pieces: bool, tell: Callable[[float], None] | No
             if tell is not None:
                 tell(told / len(source.data))
     return manifests
-
-
-def _refuse_nothing(paths: Sequence[str | Path], blank: Sequence[bool]) -> None:
-    """Raise InputError for a file or folder that has no document at all, as after a command that failed."""
-    for path, is_empty in zip(paths, blank, strict=True):
-        if is_empty:
-            name = "stdin" if str(path) == STDIN else path
-            raise InputError(f"{name}: expected objects; got no document")
 
 
 def _keep_last(manifests: Manifests) -> None:

@@ -59,10 +59,10 @@ def lay_over(
     unused = cluster.unused + files.unused
     merged = Manifests(list(cluster.objects), list(cluster.places), unused, dict(files.unknown))
     merged.invalid, merged.notes = dict(files.invalid), list(files.notes)
-    known = {_key(obj): i for i, obj in enumerate(merged.objects)}
+    known = {key_of(obj): i for i, obj in enumerate(merged.objects)}
     present: list[Pod] = []
     for number, obj in enumerate(files.objects):
-        i = known.get(_key(obj)) if obj.name else None
+        i = known.get(key_of(obj)) if obj.name else None
         if i is None:
             merged.objects.append(obj)
             merged.places.append(files.places[number])
@@ -75,7 +75,8 @@ def lay_over(
     return merged, present
 
 
-def _key(obj: InputObject) -> Key:
+def key_of(obj: InputObject) -> Key:
+    """Kind, namespace and name."""
     return obj.kind, obj.namespace, obj.name
 
 

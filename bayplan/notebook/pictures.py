@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from functools import singledispatch
 from typing import Any
 
@@ -12,6 +14,7 @@ from ..answers.group_account import PodGroupExplanation
 from ..answers.judged_replay import JudgedReplay
 from ..answers.rebalance import RebalancePlan
 from ..answers.what_if import WhatIfAnswer
+from ..choices import shown
 from ..errors import package_needed
 from ..sim import NodeUse, SimulationReport
 from ..sim.html_summary import ShownAnswer
@@ -19,7 +22,6 @@ from ..sim.measures import MeasureUnit, measure_of
 from ..sim.replay_report import ReplayReport
 from ..sim.use_over_time import PENDING
 from ..sweeps import SweepResults
-from .cluster import shown
 
 MAX_NODES = 12
 """Number of nodes in the plot of an explanation."""
@@ -139,9 +141,7 @@ def _draw_rebalance(result: RebalancePlan, axes: Any) -> None:
 @_draw.register
 def _draw_group(result: PodGroupExplanation, axes: Any) -> None:
     """Members per placement that was tried, or per state without placements."""
-    counts: dict[str, int] = {}
-    for member in result.members:
-        counts[member.state.value] = counts.get(member.state.value, 0) + 1
+    counts: Mapping[str, int] = Counter(member.state.value for member in result.members)
     if result.placements:
         counts = {one.name: one.members for one in result.placements[:MAX_NODES]}
     axes.barh([*counts][::-1], [*counts.values()][::-1])
@@ -167,10 +167,10 @@ def _draw_explanation(result: PodExplanation, axes: Any) -> None:
         axes.set(xlabel="points", title=f"{title} → {result.node}")
         _legend(axes)
         return
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for group in result.refused:
         for refusal in group.refusals:
-            counts[refusal.plugin] = counts.get(refusal.plugin, 0) + len(group.nodes)
+            counts[refusal.plugin] += len(group.nodes)
     names = sorted(counts, key=counts.__getitem__)
     axes.barh(names, [counts[name] for name in names], color="C3")
     axes.set(xlabel="nodes refused", title=f"{title} is {result.verdict}")

@@ -29,7 +29,10 @@ from ..choices import (
     SURVIVE,
     Follow,
     Objective,
+    expect,
     expect_choice,
+    expect_number,
+    several,
 )
 from ..config.gates import parse_feature_gates
 from ..config.load import load_config, parse_config
@@ -48,7 +51,7 @@ from ..sim.replay_report import ReplayReport
 from ..sim.settings import OnProgress, Settings
 from ..sweeps import Sweep, SweepResults, read_sweep
 from ..sweeps.document import parse_sweep
-from .cluster import Cluster, PluginLike, PoolSource, expect, expect_number, pools_of, several
+from .cluster import Cluster, PluginLike, PoolSource, pools_of
 
 ConfigSource: TypeAlias = SchedulerConfiguration | Mapping[str, Any] | str | Path | None
 """A configuration, plain data of one, or a file; None for kube-scheduler's defaults."""

@@ -94,6 +94,18 @@ class PlanningProblem:
         use: Floats = self.requests[number] / np.maximum(self.kept_room, 1e-9)
         return np.minimum(use, 1e9)
 
+    def add_uncovered(self, program: SparseProgram, penalty: float) -> None:
+        """Add variables: the pods of each class that are not covered, and then those on nodes that stay."""
+        classes = range(len(self.demand))
+        for number in classes:
+            program.add(penalty, {number: 1.0})
+        kept_from = len(self.demand) + len(self.pool_rows)
+        for number in classes if self.kept_room is not None else ():
+            use = self.kept_use(number)
+            if (use <= 1).all():
+                rows = {kept_from + i: -float(share) for i, share in enumerate(use) if share}
+                program.add(0.0, {number: 1.0} | rows)
+
 
 @dataclass(frozen=True, slots=True)
 class FluidAnswer:
@@ -254,7 +266,6 @@ class FluidPlan:
     ) -> _FluidProgram:
         """Nodes per option, pods not covered per class, pods on nodes that stay, then pods per class and option."""
         options, classes = problem.options, len(problem.demand)
-        kept_from = classes + len(problem.pool_rows)
         program = SparseProgram(problem.least())
         for number, one in enumerate(options):
             rows = {
@@ -263,15 +274,7 @@ class FluidPlan:
                 if row.per_node[number]
             }
             program.add(one.price, rows)
-        for number in range(classes):
-            program.add(self._penalty, {number: 1.0})
-        if problem.kept_room is not None:
-            for number in range(classes):
-                use = problem.kept_use(number)
-                if (use > 1).any():
-                    continue
-                rows = {kept_from + i: -float(share) for i, share in enumerate(use) if share}
-                program.add(0.0, {number: 1.0} | rows)
+        problem.add_uncovered(program, self._penalty)
         made = _FluidProgram(program, options)
         for number in range(len(options)):
             made.wanted.append(np.flatnonzero(limits[number] > 0))

@@ -178,17 +178,16 @@ def _label_key(name: str) -> str:
 
 def _read_row(row: Mapping[str, str], where: str, problems: Problems) -> InstanceType:
     capacity = {
-        CPU: read_amount(CPU, row["cpu"], f"{where}: cpu", problems),
-        MEMORY: _memory(row["memory"], f"{where}: memory", problems),
-        PODS: read_amount(PODS, row.get("pods") or str(DEFAULT_PODS), f"{where}: pods", problems),
+        CPU: _amount(CPU, row["cpu"], f"{where}: cpu", problems),
+        MEMORY: _amount(MEMORY, row["memory"], f"{where}: memory", problems),
+        PODS: _amount(PODS, row.get("pods") or str(DEFAULT_PODS), f"{where}: pods", problems),
     }
     gpus = read_amount(GPU, row.get("gpu") or "0", f"{where}: gpu", problems)
     if gpus:
         capacity[GPU] = gpus
     for name in filter(_is_resource, row):
-        read = _memory if name == EPHEMERAL_STORAGE else _count
         if row[name]:
-            capacity[name] = read(row[name], f"{where}: {name}", problems, name)
+            capacity[name] = _amount(name, row[name], f"{where}: {name}", problems)
     allocatable = dict(capacity)
     for name in capacity:
         column = f"{OVERHEAD}{name}"
@@ -211,13 +210,9 @@ def _read_row(row: Mapping[str, str], where: str, problems: Problems) -> Instanc
     )
 
 
-def _count(text: str, where: str, problems: Problems, name: str) -> int:
-    return read_amount(name, text, where, problems)
-
-
-def _memory(text: str, where: str, problems: Problems, name: str = MEMORY) -> int:
+def _amount(name: str, text: str, where: str, problems: Problems) -> int:
     amount = read_amount(name, text, where, problems)
-    if 0 < amount < 1 << 20:
+    if name in (MEMORY, EPHEMERAL_STORAGE) and 0 < amount < 1 << 20:
         problems.add(where, "an amount with a unit, such as 16Gi", text)
     return amount
 

@@ -118,17 +118,8 @@ class Master:
 
     def _new_model(self) -> tuple[ProgramModel, int]:
         """A model without patterns, and the number of its variables: pods not covered, pods on nodes that stay."""
-        problem = self._problem
-        classes, pools = len(problem.demand), len(problem.pool_rows)
-        program = SparseProgram(problem.least())
-        for number in range(classes):
-            program.add(self._penalty, {number: 1.0})
-        if problem.kept_room is not None:
-            for number in range(classes):
-                use = problem.kept_use(number)
-                if (use <= 1).all():
-                    rows = {classes + pools + i: -float(share) for i, share in enumerate(use)}
-                    program.add(0.0, {number: 1.0} | rows)
+        program = SparseProgram(self._problem.least())
+        self._problem.add_uncovered(program, self._penalty)
         return ProgramModel(program), len(program.columns)
 
     def _entries(self, column: _Column) -> Floats:

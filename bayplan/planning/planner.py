@@ -60,10 +60,7 @@ def plan_nodes(
     on_state: OnSearch | None = None,
 ) -> NodePlan:
     """Find the nodes; raises InputError when a price is missing, there are no pods, or the input is wrong."""
-    state = SearchState(TimeBudget(request.time_limit_s, request.spent_s))
-    load_highs()
-    check_prices(pools)
-    check_survival(pools, request.demands)
+    state = begin_search(pools, request)
     objects = list(objects)
     names = [obj.name for obj in objects if obj.kind == "Node"] if request.keep_existing else []
     given = prepare_input(objects, names)
@@ -71,6 +68,15 @@ def plan_nodes(
         count = counted(len(given.nodes), "node")
         given.remarks.append(f"not used: {count} of the input; all nodes are planned")
     return search_plan(given, pools, settings, request, state, on_state)
+
+
+def begin_search(pools: Sequence[NodePool], request: PlanRequest) -> SearchState:
+    """The state of a search for a plan, whose time runs from now on; raises InputError when it cannot be found."""
+    state = SearchState(TimeBudget(request.time_limit_s, request.spent_s))
+    load_highs()
+    check_prices(pools)
+    check_survival(pools, request.demands)
+    return state
 
 
 def search_plan(

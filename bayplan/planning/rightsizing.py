@@ -31,11 +31,9 @@ from .node_plan import NodeExchange, NodePlan
 from .node_probe import class_key, probe_workload
 from .node_types import NodeType
 from .plan_input import prepare_input
-from .planner import PlanRequest, check_prices, check_survival, search_plan
+from .planner import PlanRequest, begin_search, search_plan
 from .pools import NodePool
-from .search_state import OnSearch, SearchState
-from .solver import load_highs
-from .time_budget import TimeBudget
+from .search_state import OnSearch
 
 
 def rightsize(
@@ -46,10 +44,7 @@ def rightsize(
     on_state: OnSearch | None = None,
 ) -> NodePlan:
     """Plan the nodes of a cluster again; raises InputError when it has none, or the input is wrong."""
-    state = SearchState(TimeBudget(request.time_limit_s, request.spent_s))
-    load_highs()
-    check_prices(pools)
-    check_survival(pools, request.demands)
+    state = begin_search(pools, request)
     objects = list(objects)
     nodes = [obj for obj in objects if isinstance(obj, Node)]
     if not nodes:

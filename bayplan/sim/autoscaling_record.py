@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..cluster.memory.absent_owners import is_daemon
@@ -82,24 +82,24 @@ class UnplaceablePods(PlainPart):
 
 
 @dataclass(frozen=True, slots=True)
-class NeglectedPod:
+class NeglectedPod(PlainPart):
     """A pod that waits at the end of a run, though it fits on a new node that its pool allows."""
+
+    PLAIN = "pod pool type zone message"
 
     pod: str
     pool: str
     type: str
     zone: str
 
-    def __str__(self) -> str:
+    @property
+    def message(self) -> str:
+        """The error in a sentence."""
         where = f" in zone {self.zone}" if self.zone else ""
         return (
             f"pod {self.pod} waits at the end, though pool {self.pool} may have a new node of type "
             f"{self.type}{where} that would take it"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {**asdict(self), "message": str(self)}
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class ScalingReport:
     @property
     def notices(self) -> list[str]:
         """Errors, pods that fit no pool, and remarks, to print beside other results."""
-        errors = [f"error: {error}" for error in self.neglected]
+        errors = [f"error: {one.message}" for one in self.neglected]
         unplaceable = [f"{one.workload}: {one.count:,} fit no pool" for one in self.unplaceable]
         return [*errors, *unplaceable, *self.remarks]
 

@@ -8,8 +8,9 @@ is truncated. Objects hold the fields that affect placement.
 
 from __future__ import annotations
 
+import io
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -20,11 +21,12 @@ from ..api.own_documents import API_VERSION
 from ..api.wire.decode import UnknownObject, decode
 from ..errors import DecodeError, InputError, os_errors_named
 from ..manifests.input_bytes import (
+    CHUNK,
     GZIP,
-    MAX_LINE,
     CutOffError,
     DamagedFileError,
     InputStream,
+    bounded_lines,
     open_input,
 )
 
@@ -96,10 +98,7 @@ def read_recording(path: Path, partial: bool = False) -> Recording:
     """
     reader = _Reader(str(path), partial)
     with os_errors_named(path, "a readable file"), open_input(path) as stream:
-        for number, line in enumerate(_lines(stream, reader), start=1):
-            reader.number = number
-            if line:
-                reader.read(line)
+        reader.read_all(stream)
     return reader.result()
 
 
@@ -111,24 +110,38 @@ class _Reader:
         self._is_partial = partial
         self._recording: Recording | None = None
         self._is_synced = self._has_ended = False
-        self.number = 0
+        self._number = 0
 
-    def read(self, line: bytes) -> None:
-        """Parse a line."""
+    def read_all(self, stream: InputStream) -> None:
+        """Parse the lines of a file, decompressed; the last one only if it is complete."""
+        lines = bounded_lines(io.BufferedReader(stream, CHUNK), self._fault_at)
+        try:
+            for self._number, line in enumerate(lines, start=1):
+                if not line.endswith(b"\n"):
+                    self._cut_off()
+                elif line != b"\n":
+                    self._read(line)
+        except DamagedFileError:
+            raise self._fault("expected a gzip file; got damaged data after this line") from None
+        except CutOffError:
+            self._number += 1
+            self._cut_off()
+
+    def _read(self, line: bytes) -> None:
         try:
             texts = _LINES.decode(line)
             tree = {k: v if k == OBJECT else msgspec.json.decode(v) for k, v in texts.items()}
         except msgspec.ValidationError as error:
             got = str(error).rpartition("got ")[2].replace("`", "")
-            raise self.fault(f"expected an object; got {got}") from None
+            raise self._fault(f"expected an object; got {got}") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise self.fault(f"expected JSON; got {error}") from None
+            raise self._fault(f"expected JSON; got {error}") from None
         except RecursionError:
-            raise self.fault("expected less deep nesting") from None
+            raise self._fault("expected less deep nesting") from None
         if self._recording is None:
             self._recording = Recording(self._start(tree))
         elif self._has_ended:
-            raise self.fault("expected nothing after the END; got another line")
+            raise self._fault("expected nothing after the END; got another line")
         else:
             self._event(self._recording, tree)
 
@@ -137,38 +150,43 @@ class _Reader:
         if self._recording is None:
             raise InputError(f"{self._name}: expected a recording; got an empty file")
         if not self._has_ended:
-            self.cut_off()
+            self._cut_off()
         return self._recording
 
-    def cut_off(self) -> None:
+    def _cut_off(self) -> None:
         """Raise InputError for a truncated file, unless that is accepted."""
         if not self._is_partial or not self._is_synced:
             advice = ". Try: --partial" if self._is_synced else ""
-            raise self.fault(f"expected more, up to an END; got a file that was cut off{advice}")
+            raise self._fault(f"expected more, up to an END; got a file that was cut off{advice}")
 
-    def fault(self, problem: str) -> InputError:
+    def _fault(self, problem: str) -> InputError:
         """The error about the current line."""
-        return InputError(f"{self._name}: line {self.number}: {problem}")
+        return self._fault_at(self._number, problem)
+
+    def _fault_at(self, number: int, problem: str) -> InputError:
+        return InputError(f"{self._name}: line {number}: {problem}")
 
     def _start(self, tree: Mapping[str, Any]) -> datetime:
         kind, version = tree.get("kind"), tree.get("apiVersion")
         if kind != KIND or version != API_VERSION:
             found = f"{version} {kind}" if kind else "something else"
-            raise self.fault(f"expected the head of a recording, {API_VERSION} {KIND}; got {found}")
+            raise self._fault(
+                f"expected the head of a recording, {API_VERSION} {KIND}; got {found}"
+            )
         try:
             start = datetime.fromisoformat(str(tree.get("start")))
         except ValueError:
             start = None
         if start is None or start.tzinfo is None:
-            raise self.fault(f"start: expected a time with its zone; got {tree.get('start')!r}")
+            raise self._fault(f"start: expected a time with its zone; got {tree.get('start')!r}")
         return start
 
     def _event(self, recording: Recording, tree: Mapping[str, Any]) -> None:
         at_s, kind = tree.get("t"), tree.get("type")
         if isinstance(at_s, bool) or not isinstance(at_s, int | float) or at_s < 0:
-            raise self.fault(f"t: expected seconds since the start; got {at_s!r}")
+            raise self._fault(f"t: expected seconds since the start; got {at_s!r}")
         if at_s < recording.duration_s:
-            raise self.fault(f"t: expected {recording.duration_s:g} or later; got {at_s:g}")
+            raise self._fault(f"t: expected {recording.duration_s:g} or later; got {at_s:g}")
         recording.duration_s = float(at_s)
         if kind == SYNCED and not self._is_synced:
             self._is_synced = True
@@ -183,40 +201,15 @@ class _Reader:
         else:
             allowed = f"{ADDED}, {MODIFIED}, {DELETED} or {END}"
             expected = allowed if self._is_synced else f"{ADDED} or {SYNCED}"
-            raise self.fault(f"type: expected {expected}; got {kind!r}")
+            raise self._fault(f"type: expected {expected}; got {kind!r}")
 
     def _object(self, text: bytes) -> Any:
         try:
             obj = decode(text)
         except DecodeError as error:
-            raise self.fault(f"object: {error}") from None
+            raise self._fault(f"object: {error}") from None
         except RecursionError:
-            raise self.fault("object: expected less deep nesting") from None
+            raise self._fault("object: expected less deep nesting") from None
         if isinstance(obj, UnknownObject):
-            raise self.fault(f"object: kind: expected one that affects placement; got {obj.kind}")
+            raise self._fault(f"object: kind: expected one that affects placement; got {obj.kind}")
         return obj
-
-
-def _lines(stream: InputStream, reader: _Reader) -> Iterator[bytes]:
-    """The lines of the file, decompressed; the last one only if it is complete."""
-    rest = b""
-    try:
-        for chunk in stream.chunks():
-            *whole, last = chunk.split(b"\n")
-            if whole:
-                whole[0], rest = rest + whole[0], b""
-                yield from whole
-            rest += last
-            if len(rest) > MAX_LINE:
-                reader.number += 1
-                problem = f"expected a line of at most {MAX_LINE >> 20} MiB; got a longer one"
-                raise reader.fault(problem)
-    except DamagedFileError:
-        raise reader.fault("expected a gzip file; got damaged data after this line") from None
-    except CutOffError:
-        reader.number += 1
-        reader.cut_off()
-        return
-    if rest:
-        reader.number += 1
-        reader.cut_off()

@@ -46,7 +46,7 @@ def heard_at(moment_s: float) -> float:
     return math.ceil(round(moment_s / HEARD_EVERY_S, 6)) * HEARD_EVERY_S
 
 
-class Replay:
+class Replay(WatchHandler):
     """One replay; `run` it once. Raises InputError for inconsistent recordings."""
 
     def __init__(self, recording: Recording, settings: Settings = DEFAULT_SETTINGS) -> None:
@@ -68,7 +68,7 @@ class Replay:
     def run(self, on_progress: OnProgress | None = None) -> ReplayReport:
         """Run the replay."""
         self._simulation.begin()
-        self._cluster.watch(_Bindings(self._bound), replay=False)
+        self._cluster.watch(self, replay=False)
         report = self._simulation.run(on_progress, until_s=heard_at(self._recording.duration_s))
         return ReplayReport(
             list(self._compared.values()),
@@ -162,10 +162,12 @@ class Replay:
             return
         known.is_equal = assess(Inquiry(scheduler, pod), node_name, in_full=False).is_best
 
-    def _bound(self, pod: Pod) -> None:
-        known = self._compared.get(pod.uid)
-        if known is not None:
-            known.replayed = PodPlacement(pod.node_name, self._simulation.clock.monotonic())
+    def on_update(self, old: Any, new: Any) -> None:
+        """Note a pod that is bound; one that is created with its node is not bound by us."""
+        if isinstance(new, Pod) and new.node_name and not old.node_name:
+            known = self._compared.get(new.uid)
+            if known is not None:
+                known.replayed = PodPlacement(new.node_name, self._simulation.clock.monotonic())
 
     # Everything else
 
@@ -197,17 +199,6 @@ class _AttemptedSimulation(Simulation):
     def try_pod(self, queued: QueuedPodInfo) -> Attempt | None:
         self._tried(queued.pod)
         return super().try_pod(queued)
-
-
-class _Bindings(WatchHandler):
-    """Watches the cluster for pods that are bound; one created with its node is not bound by us."""
-
-    def __init__(self, bound: Callable[[Pod], None]) -> None:
-        self._bound = bound
-
-    def on_update(self, old: Any, new: Any) -> None:
-        if isinstance(new, Pod) and new.node_name and not old.node_name:
-            self._bound(new)
 
 
 def _recorded_nodes(recording: Recording) -> dict[str, str]:

@@ -105,6 +105,7 @@ class Simulation:
             objects, place_of or (lambda obj: ""), provisioning, is_recorded, gates, nodes_come
         )
         self.clock, self.cluster = self._world.clock, self._world.cluster
+        self.budgets = self._world.budgets
         self._tracer = Tracer(self.clock, trace) if trace is not None else None
         self._results = self._make_results()
         self._progress = Progress(self.clock, self._world.agenda, config.pod_max_backoff_s)
@@ -160,7 +161,7 @@ class Simulation:
         self.begin(until_s)
         with rare_collections():
             self._run(on_progress, until_s)
-        self._world.budgets.run()
+        self.budgets.run()
 
     def pod_results(self) -> list[PodResult]:
         """Result of each pod that needed a node, so far; pods that were preempted are not among them."""
@@ -183,14 +184,6 @@ class Simulation:
                 if notes.pop(CREATED_AT, None) is not None and not notes:
                     del tree["metadata"]["annotations"]
                 yield tree
-
-    def eviction_refusal(self, pod: Pod) -> str:
-        """Reason why the API server would refuse to evict the pod now; empty when its disruption budget allows it."""
-        return self._world.budgets.eviction_refusal(pod)
-
-    def eviction_allowances(self, pod: Pod) -> dict[str, int]:
-        """The evictions that each disruption budget of the pod allows now, by `namespace/name`."""
-        return self._world.budgets.allowances(pod)
 
     def happen(self, event: TimelineEvent, is_replacement: bool = False) -> None:
         """Run an event now rather than at its time; raises InputError when it is invalid.
@@ -305,7 +298,7 @@ class Simulation:
         if missing > 0:
             if self._watcher is not None:
                 self._watcher.moment_ends()
-            self._world.budgets.run()
+            self.budgets.run()
             micros = max(math.ceil(round(missing * 1e6, 3)), 1)
             self.clock.advance(micros / 1e6)
 

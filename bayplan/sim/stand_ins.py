@@ -22,6 +22,7 @@ from ..api.wire.kinds import group_of
 from ..api.workloads import PodTemplateSpec, ReplicaSet, ReplicasSpec
 from ..cluster.memory.created_names import make_free_name
 from ..cluster.objects.object_index import ClusterObject
+from ..errors import counted
 
 OwnerName = tuple[str, str, str]
 """Kind with group, namespace and name."""
@@ -75,7 +76,7 @@ class StandIns:
         made = _grouped(workload) if in_groups else _replica_sets(workload, there)
         several = len(workload.pods) > 1
         by = f"{len(workload.pods)} ReplicaSets" if several else "a ReplicaSet"
-        notes = [f"{workload}: {_pods(wanted)}{which} made by {by} in its place"]
+        notes = [f"{workload}: {counted(wanted, 'pod')}{which} made by {by} in its place"]
         if workload.note:
             notes.append(workload.note)
         if workload.gang is not None and not there:
@@ -90,16 +91,11 @@ class StandIns:
         return replace(workload, metadata=replace(workload.metadata, name=name))
 
 
-def has_custom_workloads(objects: Sequence[object]) -> bool:
-    """Whether there are any."""
-    return any(isinstance(obj, CustomWorkload) for obj in objects)
-
-
 def _gang_note(gang: CustomGang, has_gangs: bool) -> str:
     gates = ",".join(f"{gate}=true" for gate in GROUP_GATES)
     groups = "a gang" if gang.gangs == 1 else f"{gang.gangs} gangs"
     if has_gangs:
-        return f"{groups} of which {_pods(gang.min_count)} must be placed together"
+        return f"{groups} of which {counted(gang.min_count, 'pod')} must be placed together"
     return f"{groups} that is placed pod by pod without --feature-gates={gates}".replace(
         "gangs that is", "gangs that are"
     )
@@ -166,7 +162,3 @@ def _replica_set(
         ),
         spec=ReplicasSpec(replicas=replicas, template=template),
     )
-
-
-def _pods(number: int) -> str:
-    return f"{number} pod{'' if number == 1 else 's'}"

@@ -69,7 +69,7 @@ from .absent_replica_sets import absence_note, absent_replica_sets
 from .agenda import Agenda, start_time
 from .cron_runs import CronRuns
 from .input_checks import check_times, joined, refuse_immutable, refuse_no_nodes
-from .stand_ins import StandIns, has_custom_workloads
+from .stand_ins import StandIns
 
 PlaceOf: TypeAlias = Callable[[InputObject], str]
 """Returns the place of an object, for errors; empty if unknown."""
@@ -128,7 +128,7 @@ class World:
         if not is_recorded and not nodes_come:
             refuse_no_nodes(others)
         given = (obj for obj in objects if not isinstance(obj, Timeline))
-        has_stand_ins = has_custom_workloads(others)
+        has_stand_ins = any(isinstance(obj, CustomWorkload) for obj in others)
         self._stand_ins = StandIns(given if has_stand_ins else (), self._gates)
         present, later, timelines = self._sort(objects)
         if has_stand_ins:

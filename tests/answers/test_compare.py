@@ -90,7 +90,7 @@ def test_differences_are_paired_by_seed() -> None:
     assert differences["emptyNodes"].is_significant
     assert not differences["placed"].is_significant
     assert not any(each.is_significant for each in found.against_first(first).values())
-    row = next(row for row in found.wide_rows() if row["metric"] == "emptyNodes")
+    row = next(row for row in found.shown_rows() if row["metric"] == "emptyNodes")
     assert row["significant"] == "c1"
 
 

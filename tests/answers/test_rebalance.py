@@ -315,7 +315,7 @@ class Refusing(FilterPlugin):
 
 
 def count_judged(nodes: int) -> int:
-    """How many nodes are judged for pods at home, with a misplaced pod on each node and no move."""
+    """The nodes that are judged for pods at home, with a misplaced pod on each node and no move."""
     Refusing.judged = 0
     objects: list[Any] = []
     for i in range(nodes):

@@ -98,13 +98,13 @@ def test_no_node_is_launched_for_pods_that_fit_one_that_boots() -> None:
 def test_several_nodes_are_replaced(
     type_name: str, is_tried: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, scaler = make_scaler(make_workload("web", 6), cpus=[2, 4])
+    simulation, scaler = make_scaler(make_workload("web", 6), cpus=[2, 4])
     relocation = Relocation(scaler.choices, scaler.shadow, scaler.nodes)
     (option,) = (one for one in scaler.choices.all if one.type.name == type_name)
     plan = LaunchPlan(launches=[(option, [])])
     monkeypatch.setattr(relocation, "find", lambda *given, **more: plan)
     consolidation = Consolidation(
-        scaler.nodes, relocation, Blockers(True, lambda pod: ""), scaler.shadow.node
+        scaler.nodes, relocation, Blockers(True, simulation.budgets), scaler.shadow.node
     )
     nodes = [node for node in scaler.nodes if node.type.name == "cores-4"]
 

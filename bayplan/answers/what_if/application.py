@@ -22,7 +22,7 @@ from ...cluster.memory.deployments import has_new_template, read_template
 from ...cluster.memory.object_store import MemoryCluster
 from ...cluster.memory.pod_index import is_there
 from ...cluster.objects.object_index import ClusterObject
-from ...manifests.overlay import patch_of
+from ...manifests.overlay import Key, key_of, patch_of
 from ...manifests.timeline import TimelineTarget
 from ..courses import RolloutCourse, RolloutStall, RolloutStep
 from ..input_gaps import autoscaler_notes
@@ -30,8 +30,6 @@ from ..stage import Stage
 from .change import ClusterChange
 
 Rolled: TypeAlias = Deployment | StatefulSet | DaemonSet
-Key: TypeAlias = tuple[str, str, str]
-"""Kind, namespace and name."""
 
 READY = "pods count as ready as soon as they have a node"
 OTHER_FIELDS = "bayplan.dev/other-fields"
@@ -141,14 +139,14 @@ class _Rollouts:
     def follow(self, workload: Rolled) -> None:
         """Follow the pods of a workload from now on."""
         name = f"{workload.kind.lower()}/{workload.key}"
-        self._courses.setdefault(_key(workload), RolloutCourse(name, 0))
+        self._courses.setdefault(key_of(workload), RolloutCourse(name, 0))
 
     def applied(self, there: ClusterObject | None, now: Rolled) -> None:
         """Record whether the template changed; an unchanged workload is not followed."""
         if not isinstance(there, Rolled) or has_new_template(there, now):
-            self._with_new_template.add(_key(now))
-        elif _replicas(there) == _replicas(now) and _key(now) not in self._with_new_template:
-            del self._courses[_key(now)]
+            self._with_new_template.add(key_of(now))
+        elif _replicas(there) == _replicas(now) and key_of(now) not in self._with_new_template:
+            del self._courses[key_of(now)]
 
     def end(self) -> None:
         """Stop following, and state for each workload how far it got."""
@@ -247,10 +245,6 @@ class _Rollouts:
             last = RolloutStep(self._clock.monotonic() - self._began_s)
             course.steps.append(last)
         return last
-
-
-def _key(workload: Rolled) -> Key:
-    return workload.kind, workload.namespace, workload.name
 
 
 def _replicas(workload: Rolled) -> int | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
 
 from ...api.node import Node
+from ...choices import expect, several
 from ...errors import InputError
 from ..references import find_nodes, parse_selector
 from ..stage import Stage
@@ -27,12 +27,8 @@ class ClusterChange(ABC):
 
 def names_of(change: ClusterChange, field: str) -> None:
     """Make the field a tuple of names: one name stands for itself. Raises TypeError for anything else."""
-    given: Any = getattr(change, field)
-    names = (given,) if isinstance(given, str) else given
-    is_listed = isinstance(names, tuple | list)
-    if not is_listed or not all(isinstance(name, str) for name in names):
-        where = f"{type(change).__name__}: {field}"
-        raise TypeError(f"{where}: expected a name, or a list of names; got {given!r}")
+    expected = "a name, or a list of names"
+    names = several(type(change).__name__, field, getattr(change, field), (str,), expected)
     object.__setattr__(change, field, tuple(names))
 
 
@@ -63,17 +59,12 @@ class NodesChange(ClusterChange):
 
 def check_field(change: ClusterChange, field: str, kind: type, expected: str) -> None:
     """Raise TypeError unless the field is of the type."""
-    given: Any = getattr(change, field)
-    if not isinstance(given, kind) or isinstance(given, bool):
-        where = f"{type(change).__name__}: {field}"
-        raise TypeError(f"{where}: expected {expected}; got {given!r}")
+    expect(type(change).__name__, field, getattr(change, field), kind, expected)
 
 
 def check_seconds(change: ClusterChange, field: str) -> None:
     """Raise TypeError unless the field is a time in seconds, and InputError when it is negative."""
-    given: Any = getattr(change, field)
-    where = f"{type(change).__name__}: {field}"
-    if not isinstance(given, int | float) or isinstance(given, bool):
-        raise TypeError(f"{where}: expected seconds; got {given!r}")
+    given, where = getattr(change, field), type(change).__name__
+    expect(where, field, given, (int, float), "seconds")
     if not 0 <= given < math.inf:
-        raise InputError(f"{where}: expected seconds, 0 or more; got {given}")
+        raise InputError(f"{where}: {field}: expected seconds, 0 or more; got {given}")

@@ -10,6 +10,7 @@ from ...api.meta import KubeObject, controller_of
 from ...api.node import Node
 from ...api.pod import Pod
 from ...api.wire.kinds import FieldError
+from ...choices import several
 from ...cluster.memory.pod_index import is_there
 from ...cluster.objects.object_index import ClusterObject
 from ...errors import InputError
@@ -110,14 +111,9 @@ class Add(ClusterChange):
     objects: tuple[ClusterObject, ...]
 
     def __post_init__(self) -> None:
-        given: Any = self.objects
-        one = (given,) if isinstance(given, KINDS_OF_OBJECTS) else given
-        if not isinstance(one, tuple | list) or not all(
-            isinstance(obj, KINDS_OF_OBJECTS) for obj in one
-        ):
-            expected = "an object, or a list of objects, such as {'kind': 'Pod', ...}"
-            raise TypeError(f"Add: objects: expected {expected}; got {given!r}")
-        found = [each for i, obj in enumerate(one) for each in _decoded(obj, i)]
+        expected = "an object, or a list of objects, such as {'kind': 'Pod', ...}"
+        given = several("Add", "objects", self.objects, KINDS_OF_OBJECTS, expected)
+        found = [each for i, obj in enumerate(given) for each in _decoded(obj, i)]
         object.__setattr__(self, "objects", tuple(found))
 
     @property

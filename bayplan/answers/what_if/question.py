@@ -27,8 +27,7 @@ from .answer import (
     Where,
 )
 from .change import ClusterChange
-
-OwnerKey = tuple[str, str, str]
+from .rounds import OwnerKey, owner_key
 
 
 def ask_what_if(
@@ -169,21 +168,16 @@ class _Successors:
         for name, pod in after.pods.items():
             was = before.pods.get(name)
             if was is not pod and (was is None or not is_there(was)) and is_there(pod):
-                self._new[_owner_key(pod)].append(pod)
+                self._new[owner_key(pod)].append(pod)
 
     def take(self, pod: Pod) -> Pod | None:
         """Take a new pod that replaces `pod`."""
-        candidates = self._new.get(_owner_key(pod)) if not is_bare(pod) else None
+        candidates = self._new.get(owner_key(pod)) if not is_bare(pod) else None
         return candidates.popleft() if candidates else None
 
     def rest(self) -> list[Pod]:
         """The new pods that replace none."""
         return [pod for pods in self._new.values() for pod in pods]
-
-
-def _owner_key(pod: Pod) -> OwnerKey:
-    owner = pod.controller
-    return ("", "", "") if owner is None else (owner.kind, pod.namespace, owner.name)
 
 
 def _why(reason: str, was: Pod | None, now: Pod, after: PodPlaces) -> str:

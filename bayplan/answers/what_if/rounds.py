@@ -51,7 +51,7 @@ class Evictions:
         """Running pods per controller."""
         for pod in stage.cluster.list("Pod"):
             if pod.node_name and not pod.is_finished and not is_bare(pod):
-                self._pods_of[_owner_key(pod)] += 1
+                self._pods_of[owner_key(pod)] += 1
         self._without_node: dict[str, Pod] = {}
         """Evicted pods that did not land."""
         self.elapsed_s = 0.0
@@ -140,17 +140,16 @@ class Evictions:
         return evicted
 
     def _may_evict(self, pod: Pod) -> bool:
-        if self._change.disable_eviction:
-            return True
-        return not self._stage.simulation.eviction_refusal(pod)
+        budgets = self._stage.simulation.budgets
+        return self._change.disable_eviction or not budgets.eviction_refusal(pod)
 
     def _note_risks(self, evicted: Iterable[Pod], course: DrainCourse) -> None:
         """Record the pods of workloads without another running pod."""
         owned = [pod for pod in evicted if not is_bare(pod)]
-        down = Counter(map(_owner_key, owned))
-        down.update(map(_owner_key, self._without_node.values()))
+        down = Counter(map(owner_key, owned))
+        down.update(map(owner_key, self._without_node.values()))
         for pod in owned:
-            key = _owner_key(pod)
+            key = owner_key(pod)
             size, owner = self._pods_of[key], f"{key[0]} {key[1]}/{key[2]}"
             if down[key] < size:
                 continue
@@ -202,11 +201,11 @@ class Evictions:
         return stored is not None and bool(stored.node_name)
 
 
-def _owner_key(pod: Pod) -> OwnerKey:
+def owner_key(pod: Pod) -> OwnerKey:
+    """The controller of a pod, or the pod itself."""
     owner = pod.controller
-    return (
-        ("", pod.namespace, pod.name) if owner is None else (owner.kind, pod.namespace, owner.name)
-    )
+    kind, name = ("", pod.name) if owner is None else (owner.kind, owner.name)
+    return kind, pod.namespace, name
 
 
 DAEMON_SETS = "DaemonSet-managed Pods (use --ignore-daemonsets to ignore)"

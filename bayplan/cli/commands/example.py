@@ -31,7 +31,7 @@ def example(
 
     Example: bayplan example demo
     """
-    texts = {name: read_example(name) for name in FILES}
+    texts = {name: find_example(path).read_text("utf-8") for name, path in FILES.items()}
     _write(folder, texts, force)
     print(f"Wrote {', '.join(FILES)} to {folder}. Try:")
     path = {name: shlex.quote(str(folder / name)) for name in FILES}
@@ -41,11 +41,6 @@ def example(
     print(f"  bayplan what-if drain worker-a1 {cluster}")
     print(f"  bayplan simulate {cluster} --plugins {path['prefer_zone.py']} --explain")
     print(f"  bayplan compare {cluster} --config {path['most-allocated.yaml']}")
-
-
-def read_example(name: str) -> str:
-    """The text of one of `FILES`."""
-    return find_example(FILES[name]).read_text(encoding="utf-8")
 
 
 def find_example(path: str) -> Path:

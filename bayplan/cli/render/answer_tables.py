@@ -24,12 +24,9 @@ MAX_ROWS = 12
 def render_capacity(console: Console, answer: Capacity, everything: bool = False) -> None:
     """Print the answer; long tables are cut unless `everything`."""
     section(console, _kind_table(answer))
-    histogram = list(answer.histogram().items())
-    shown = histogram if everything else histogram[:MAX_ROWS]
-    rows = [(f"{number:,}", f"{nodes:,}") for number, nodes in shown]
-    headings = ("MORE PODS", "ON NODES")
-    section(console, Listing(headings, rows, right=headings), even_empty=True)
-    hint(console, len(histogram) - len(shown), "row")
+    rows = [(f"{number:,}", f"{nodes:,}") for number, nodes in answer.histogram().items()]
+    headings, most = ("MORE PODS", "ON NODES"), None if everything else MAX_ROWS
+    section(console, Listing(headings, rows, right=headings), even_empty=True, most=most)
     render_totals(console, answer.totals, wide=True)
     if answer.first_refused:
         is_mix = len(answer.kinds) > 1
@@ -127,8 +124,7 @@ def render_plan(console: Console, plan: RebalancePlan, everything: bool = False)
 
 
 def _move_table(console: Console, plan: RebalancePlan, moves: Sequence[Move]) -> Listing:
-    names = NodeNames.of(console, (name for move in moves for name in (move.source, move.target)))
-    names.tell(console)
+    names = NodeNames.told(console, (name for move in moves for name in (move.source, move.target)))
     table = Listing(
         ("STEP", "POD", "FROM", "TO", "GAIN", "THEN", "NOTE"),
         right=("STEP", "GAIN", "THEN"),

@@ -52,8 +52,7 @@ def render_comparison(
         say(console, f"{counted(equal, 'metric')} {verb} equal (--all shows {them})\n", "dim")
     differences = answer.differences()
     shown = differences if everything else differences[:MAX_PODS]
-    names = NodeNames.of(console, (node for pod in shown for node in pod.nodes if node))
-    names.tell(console)
+    names = NodeNames.told(console, (node for pod in shown for node in pod.nodes if node))
     rows = [(pod.pod, *(names.short(n) or "pending" for n in pod.nodes)) for pod in shown]
     section(console, Listing(("POD", *(each.name for each in answer.contenders)), rows))
     hint(console, len(differences) - len(shown), "pod")
@@ -94,11 +93,9 @@ def _show_changes(console: Console, answer: Comparison, everything: bool) -> Non
         if changes.pods or not changes.left_out:
             section(console, _change_table(by_seed), even_empty=True)
         moved = [each for each in changes.changed if each.kind == "node"]
-        shown = moved if everything else moved[:MAX_PODS]
         heads = ("POD", changes.before, changes.after, "SCORE", "CAUSE")
-        rows = [(e.pod, e.before, e.after, e.plugin, ", ".join(e.causes)) for e in shown]
-        section(console, Listing(heads, rows))
-        hint(console, len(moved) - len(shown), "pod")
+        rows = [(e.pod, e.before, e.after, e.plugin, ", ".join(e.causes)) for e in moved]
+        section(console, Listing(heads, rows), most=None if everything else MAX_PODS, what="pod")
         for (before, after), number in changes.messages().most_common(MAX_MESSAGES):
             say(console, f"message of {counted(number, 'pod')}:\n  was: {before}\n  is:  {after}")
         for note in (*changes.notes, *_followers(answer, changes)):
@@ -176,7 +173,5 @@ def _shown_names(answer: Comparison) -> list[str]:
 def _free(contender: Contender, resource: str) -> str:
     """Free amounts of nodes that are open to every pod, before and after."""
     totals = contender.totals
-    if totals is None:
-        return "-"
     both = (totals.before.of(resource).free, totals.after.of(resource).free)
     return value_change(*(amount(free, resource) for free in both))

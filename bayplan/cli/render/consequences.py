@@ -37,8 +37,7 @@ def render_what_if(
 ) -> None:
     """Print the answer: a line per workload, or per pod with `everything`; with `details` messages are whole."""
     places = [where.node for change in answer.pods for where in (change.was, change.now)]
-    names = NodeNames.of(console, filter(None, places))
-    names.tell(console)
+    names = NodeNames.told(console, filter(None, places))
     if answer.search is not None:
         render_search(console, answer.search)
     # Losses come first, as the rest may be cut.

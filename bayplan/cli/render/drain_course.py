@@ -33,10 +33,9 @@ def render_course(console: Console, course: Course, everything: bool = False) ->
     if isinstance(course, RolloutCourse):
         _render_rollout(console, course, everything)
         return
-    risks = course.at_risk if everything else course.at_risk[:MAX_AT_RISK]
-    rows = ((risk.pod, risk.node, risk.why) for risk in risks)
-    section(console, Listing(("AT RISK", "NODE", "WHY"), rows, text=("WHY",)))
-    hint(console, len(course.at_risk) - len(risks), "pod at risk")
+    rows = ((risk.pod, risk.node, risk.why) for risk in course.at_risk)
+    table, most = Listing(("AT RISK", "NODE", "WHY"), rows, text=("WHY",)), MAX_AT_RISK
+    section(console, table, most=None if everything else most, what="pod at risk")
     if isinstance(course, DrainCourse):
         if len(course.rounds) <= 1 and not course.seconds and not course.stalls:
             return  # the summary has it, too

@@ -70,8 +70,7 @@ def render_account(
 
     If it `concludes`, its first line is the answer to the question.
     """
-    names = NodeNames.of(console, _nodes_of(account))
-    names.tell(console)
+    names = NodeNames.told(console, _nodes_of(account))
     if concludes:
         conclude(console, _headline(account, names))
     else:
@@ -246,8 +245,7 @@ def _name_by_line(nodes: Sequence[str], everything: bool, names: NodeNames) -> s
 def _render_runner_up(console: Console, runner_up: RunnerUp | None, names: NodeNames) -> None:
     if runner_up is None:
         return
-    points = "1 point" if runner_up.gap == 1 else f"{runner_up.gap} points"
-    head = f"{names.short(runner_up.node)} is {points} behind"
+    head = f"{names.short(runner_up.node)} is {counted(runner_up.gap, 'point')} behind"
     if not runner_up.ways:
         indent(console, Text(f"{head}; nothing is known that would let it win"))
         return

@@ -77,7 +77,7 @@ class RunPage:
         if self._file is not None:
             from ...web.page_file import write_comparison
 
-            write_comparison(self._file, self._runs, answer.wide_rows(), sources)
+            write_comparison(self._file, self._runs, answer.shown_rows(), sources)
             self._file.keep()
 
 

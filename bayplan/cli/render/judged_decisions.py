@@ -35,8 +35,6 @@ def render_account(
     console: Console, account: DecisionAccount, gain: Gain | None, everything: bool = False
 ) -> None:
     """Print the differences, a line per scheduler, causes, the gain, and the headline."""
-    differences = account.differences[::-1]
-    shown = differences if everything or not console.is_terminal else differences[:MAX_DIFFERENCES]
     rows = (
         (
             d.time,
@@ -45,10 +43,11 @@ def render_account(
             [(d.result, "red")],
             d.reason + (f" [{d.evidence}]" if d.evidence else ""),
         )
-        for d in shown
+        for d in account.differences[::-1]
     )
-    section(console, Listing(("TIME", "POD", "NODE", "RESULT", "REASON"), rows, spare=("TIME",)))
-    hint(console, len(differences) - len(shown), "difference")
+    table = Listing(("TIME", "POD", "NODE", "RESULT", "REASON"), rows, spare=("TIME",))
+    most = None if everything or not console.is_terminal else MAX_DIFFERENCES
+    section(console, table, most=most, what="difference")
     heads = ("SCHEDULER", "BOUND", "REFUSED", "SAME", "SAMPLED", "OTHER STATE", "DIFFERENT")
     counts = (
         (
@@ -70,8 +69,7 @@ def render_account(
 
 def render_decisions(console: Console, decisions: Sequence[JudgedDecision]) -> None:
     """Print a line per decision."""
-    names = NodeNames.of(console, (d.node_name for d in decisions))
-    names.tell(console)
+    names = NodeNames.told(console, (d.node_name for d in decisions))
     heads = ("TIME", "POD", "NODE", "VERDICT", "TOTAL", "BEST", "RANK", "FEASIBLE", "REASON")
     table = Listing(heads, spare=("TIME", "FEASIBLE"))
     for one in decisions:
@@ -172,8 +170,7 @@ def _table(
     console: Console, pods: Sequence[ReplayedPod | JudgedDecision], is_judged: bool
 ) -> Listing:
     places = [place for one in pods for place in (one.recorded, one.replayed) if place]
-    names = NodeNames.of(console, (place.node_name for place in places))
-    names.tell(console)
+    names = NodeNames.told(console, (place.node_name for place in places))
     heads = ("TIME", "POD", "RECORDED", "HERE" if is_judged else "REPLAYED", "RESULT")
     table = Listing((*heads, "REASON") if is_judged else heads, spare=("TIME",))
     for one in pods:

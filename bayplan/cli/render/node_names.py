@@ -29,6 +29,14 @@ class NodeNames:
         """For a console: output without a terminal has whole names, for grep."""
         return cls("" if console.width >= PIPE_WIDTH else common_suffix(names))
 
+    @classmethod
+    def told(cls, console: Console, names: Iterable[str]) -> NodeNames:
+        """The same, and the common suffix is printed once."""
+        found = cls.of(console, names)
+        if found.suffix:
+            console.print(Text(f"Node names without {found.suffix}\n", style="dim"), soft_wrap=True)
+        return found
+
     def short(self, name: str) -> str:
         """The name without the suffix."""
         return name.removesuffix(self.suffix)
@@ -36,11 +44,6 @@ class NodeNames:
     def in_text(self, text: str) -> str:
         """A text without the suffix of the names in it."""
         return text if self._ends is None else self._ends.sub("", text)
-
-    def tell(self, console: Console) -> None:
-        """Print the common suffix of the names once."""
-        if self.suffix:
-            console.print(Text(f"Node names without {self.suffix}\n", style="dim"), soft_wrap=True)
 
 
 WHOLE_NAMES = NodeNames()

@@ -30,8 +30,7 @@ _EVENT = re.compile(r"(?P<resource>.+?)(?P<actions>(?:Add|Delete|Update|All)[A-Z
 
 def render_explanations(console: Console, report: SimulationReport, everything: bool) -> None:
     """Print the verdict tables of all pods, in the order they were tried."""
-    names = NodeNames.of(console, (use.node.name for use in report.nodes))
-    names.tell(console)
+    names = NodeNames.told(console, (use.node.name for use in report.nodes))
     for result in report.pods:
         render_explanation(console, result.attempt, everything, names)
         console.print()

@@ -19,7 +19,7 @@ from ...sim.autoscaling_record import HOUR_S, NODES, ScalingReport, waiting_time
 from ...sim.totals import MAIN_RESOURCES
 from .cluster_totals import PICTURE_WIDTH, render_totals, render_use, sparkline
 from .consoles import conclude, say
-from .node_names import NodeNames
+from .node_names import WHOLE_NAMES, NodeNames
 from .pending_rows import render_pending
 from .table_layout import Cell, Listing
 from .tables import (
@@ -60,8 +60,7 @@ def render_report(
     other namespaces are left out; nodes, totals and the summary are those of the whole cluster.
     """
     whole, report = report, of_namespace(report, namespace)
-    names = NodeNames.of(console, (use.node.name for use in report.nodes))
-    names.tell(console)
+    names = NodeNames.told(console, (use.node.name for use in report.nodes))
     placed = report.placed
     if everything or 0 < len(placed) <= MAX_PODS:
         section(console, _pod_table(placed, wide, names))
@@ -131,11 +130,10 @@ def _render_workloads(console: Console, report: SimulationReport) -> None:
             nodes.setdefault(key, set()).add(result.attempt.node_name)
     numbers = ("PODS", "PLACED", "ON NODES")
     table = Listing(("NAMESPACE", "WORKLOAD", *numbers), right=numbers)
-    for key in [*pods][:MAX_PODS]:
+    for key in pods:
         cells = (f"{number:,}" for number in (pods[key], placed[key], len(nodes.get(key, ()))))
         table.add(*key, *cells, style="yellow" if placed[key] < pods[key] else "")
-    section(console, table)
-    hint(console, len(pods) - MAX_PODS, "workload")
+    section(console, table, most=MAX_PODS, what="workload")
     console.print(f"{counted(len(report.placed), 'pod')} placed; --all shows each\n", style="dim")
 
 
@@ -287,7 +285,7 @@ def render_scaling(console: Console, report: ScalingReport, pods: Sequence[PodRe
         for reason, types in one.reasons.items():
             say(console, f"  {reason} ({', '.join(types)})", "red")
     for error in report.neglected:
-        say(console, f"error: {error}", "red")
+        say(console, f"error: {error.message}", "red")
     for remark in report.remarks:
         say(console, f"note: {remark}", "yellow")
     reasons = ", ".join(f"{number:,} {why}" for why, number in report.evictions_by_reason().items())
@@ -358,8 +356,7 @@ def render_stream(console: Console, report: StreamReport) -> None:
     table.add("waiting time", *(format_duration(waits[name.lower()]) for name in numbers))
     table.add("slowdown", *(f"{slowdowns[name.lower()]:.2f}" for name in numbers))
     section(console, table)
-    names = NodeNames.of(console, ())
-    render_pending(console, report.pending_groups, names, details=False, everything=False)
+    render_pending(console, report.pending_groups, WHOLE_NAMES)
     render_use(console, report.use, report.time_s)
     console.print(_summary(report))
 

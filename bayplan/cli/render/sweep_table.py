@@ -15,7 +15,7 @@ from ...sweeps import SweepResults, SweepRun
 from ...sweeps.sweep import varied_paths
 from .consoles import say
 from .table_layout import Listing
-from .tables import hint, section, show_other_filters, shown_metric, titled
+from .tables import section, show_other_filters, shown_metric, titled
 
 MAX_FAILED = 10
 
@@ -62,10 +62,10 @@ def render_results(console: Console, results: SweepResults) -> None:
 def _render_failed(console: Console, results: SweepResults) -> None:
     rows = (
         (run.id, run.input, run.configuration, str(run.seed), result.error.partition("\n")[0])
-        for run, result in results.failed[:MAX_FAILED]
+        for run, result in results.failed
     )
-    section(console, Listing(("FAILED RUN", "INPUT", "CONFIGURATION", "SEED", "ERROR"), rows))
-    hint(console, len(results.failed) - MAX_FAILED, "run")
+    table = Listing(("FAILED RUN", "INPUT", "CONFIGURATION", "SEED", "ERROR"), rows)
+    section(console, table, most=MAX_FAILED, what="run")
 
 
 def render_plan(

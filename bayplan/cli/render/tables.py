@@ -15,11 +15,24 @@ BAR_WIDTH = 10
 GIB = 1 << 30
 
 
-def section(console: Console, listing: Listing, *, even_empty: bool = False) -> None:
-    """Print a listing and an empty line; one without rows only if `even_empty`."""
+def section(
+    console: Console,
+    listing: Listing,
+    *,
+    even_empty: bool = False,
+    most: int | None = None,
+    what: str = "row",
+) -> None:
+    """Print a listing and an empty line; one without rows only if `even_empty`. Of more than `most` rows, those after
+    them are only counted.
+    """
+    most = len(listing.rows) if most is None else most
+    hidden = len(listing.rows) - most
+    del listing.rows[most:]
     if listing.rows or even_empty:
         show_listing(console, listing)
         console.print()
+    hint(console, hidden, what)
 
 
 def value_change(before: str, after: str) -> str:

@@ -218,7 +218,9 @@ class _Reader:
             self._problems.add(where, one_of(tuple(OPS)), tree if opcode is None else opcode)
             return None
         rest = {name: value for name, value in tree.items() if name != "opcode"}
-        self._refuse_marks(rest, place)
+        for name, value in rest.items():
+            if is_marked(value):  # expressions are allowed in templates and parameters only
+                self._problems.add(child(place, name), "a plain value", shown(value))
         before = len(self._problems)
         op = decode(kind, rest, place, self._problems)
         return op if len(self._problems) == before else None
@@ -304,12 +306,6 @@ class _Reader:
     def _need(self, value: object, place: str, expected: str) -> None:
         if not value:
             self._problems.add(place, expected, Literally("none"))
-
-    def _refuse_marks(self, tree: dict[str, Any], place: str) -> None:
-        """Expressions are allowed in templates and parameters only."""
-        for name, value in tree.items():
-            if is_marked(value):
-                self._problems.add(child(place, name), "a plain value", shown(value))
 
 
 def _is_measured(op: Op) -> bool:

@@ -11,11 +11,18 @@ from numpy.typing import NDArray
 
 from ...errors import PluginError
 from ...scheduler import Scheduler
-from ...table import Bools, Ints, NodeTable
+from ...table import Bools, Ints
 from ..outcomes import NodeUse
 from ..totals import MAIN_RESOURCES, PODS
 
 Floats = NDArray[np.float64]
+
+
+def shares_of(amounts: Ints | Floats, whole: Ints | Floats) -> Floats:
+    """float64: each amount as a share of the whole; 0 where that is 0."""
+    shares = np.zeros(len(amounts))
+    np.divide(amounts, whole, out=shares, where=whole > 0)
+    return shares
 
 
 class NodeAmounts(msgspec.Struct, frozen=True):
@@ -25,17 +32,6 @@ class NodeAmounts(msgspec.Struct, frozen=True):
     used: Mapping[str, Ints]
     is_open: Bools
     """Whether the node is not cordoned."""
-
-    @staticmethod
-    def of_table(table: NodeTable) -> NodeAmounts:
-        """The nodes of a scheduler's table as they are now."""
-        live = np.flatnonzero(table.live)
-        names = list(dict.fromkeys((*MAIN_RESOURCES, *table.allocatable)))
-        return NodeAmounts(
-            {**{name: table.allocatable[name][live] for name in names}, PODS: table.max_pods[live]},
-            {**{name: table.requested[name][live] for name in names}, PODS: table.pod_count[live]},
-            ~table.unschedulable[live],
-        )
 
     @staticmethod
     def of_uses(uses: Iterable[NodeUse]) -> NodeAmounts:
@@ -62,10 +58,7 @@ class NodeAmounts(msgspec.Struct, frozen=True):
 
     def shares(self, resource: str) -> Floats:
         """float64 per node: the part in use; 0 without capacity."""
-        offered = self.offered[resource].astype(np.float64)
-        shares = np.zeros(len(offered))
-        np.divide(self.used[resource], offered, out=shares, where=offered > 0)
-        return shares
+        return shares_of(self.used[resource], self.offered[resource])
 
     def total_share(self, resource: str) -> float:
         """Share of all nodes' capacity that is in use; 0 without capacity."""

@@ -13,7 +13,7 @@ from ...cluster.memory.absent_owners import stays_with_node
 from ...table import Bools, Ints
 from ..totals import MAIN_RESOURCES, PODS
 from ..use_over_time import PENDING, UseMove, UseSeries
-from .amounts import Floats, NodeAmounts
+from .amounts import Floats, NodeAmounts, shares_of
 from .fragmentation import RequestMix, unusable
 
 NO_NODE = -1
@@ -100,9 +100,7 @@ class RunMoves(msgspec.Struct, frozen=True):
         """float64 per move: the amount after it as a share of the nodes' capacity; 0 without capacity."""
         column = self.resources.index(resource)
         offered = np.cumsum(self.offered[:, column])
-        shares = np.zeros(len(offered))
-        np.divide(np.cumsum(amounts[:, column]), offered, out=shares, where=offered > 0)
-        return shares
+        return shares_of(np.cumsum(amounts[:, column]), offered)
 
     def fragmentation(self, mix: RequestMix, resource: str) -> tuple[Floats, Floats]:
         """float64 per move: the expected unusable share of the free amount, and the usable share of all, after it."""
@@ -116,10 +114,7 @@ class RunMoves(msgspec.Struct, frozen=True):
         lost = by_node.total(unusable(states, mix, resource))
         free = by_node.total(states.free(resource))
         offered = np.cumsum(self.offered[:, columns[resource]])
-        shares = np.zeros((2, len(free)))
-        np.divide(lost, free, out=shares[0], where=free > 0)
-        np.divide(free - lost, offered, out=shares[1], where=offered > 0)
-        return shares[0], shares[1]
+        return shares_of(lost, free), shares_of(free - lost, offered)
 
 
 class _Kinds:

@@ -83,8 +83,8 @@ def test_an_installed_package_has_the_files(
         packaged.write_text(f"packaged {path}")
     monkeypatch.setattr(example, "PACKAGE", tmp_path / "bayplan")
 
-    for name, path in example.FILES.items():
-        assert example.read_example(name) == f"packaged {path}"
+    for path in example.FILES.values():
+        assert example.find_example(path).read_text() == f"packaged {path}"
 
 
 def test_a_package_without_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from bayplan.policies.task_mix import GpuTaskMix, Task
 from bayplan.sim.measures import NodeAmounts, RequestMix, fragmentation, stranded_share, unusable
 from bayplan.sim.measures.fragmentation import MAX_TASKS, typical_request
-from bayplan.testing.builders import make_node, make_pod, make_table
+from bayplan.sim.outcomes import NodeUse
+from bayplan.testing.builders import make_node, make_pod
 
 GPU = "bayplan.dev/gpu-milli"
 
@@ -90,18 +91,18 @@ def test_the_measure_and_the_tables_of_the_policy_have_one_definition(
 
 def test_cordoned_nodes_have_nothing_free() -> None:
     nodes = [make_node("a", cpu="4"), make_node("b", cpu="4", unschedulable=True)]
-    found = NodeAmounts.of_table(make_table(*nodes))
+    found = NodeAmounts.of_uses(map(NodeUse, nodes))
 
     assert found.free("cpu").tolist() == [4000, 0]
     assert unusable(found, RequestMix.of_requests([{"cpu": 5000}]), "cpu").tolist() == [4000, 0]
 
 
 def test_a_full_node_by_pods_is_lost() -> None:
-    table = make_table(make_node("a", cpu="4", pods=1), pods=[make_pod("p", node_name="a")])
+    full = NodeAmounts.of_uses([NodeUse(make_node("a", cpu="4", pods=1), pods_after=1)])
 
-    found = unusable(NodeAmounts.of_table(table), RequestMix.of_requests([{"cpu": 100}]), "cpu")
+    found = unusable(full, RequestMix.of_requests([{"cpu": 100}]), "cpu")
 
-    assert found.tolist() == NodeAmounts.of_table(table).free("cpu").tolist()
+    assert found.tolist() == full.free("cpu").tolist()
 
 
 def test_a_mix_keeps_the_most_frequent_kinds() -> None:
@@ -125,16 +126,13 @@ def test_a_mix_keeps_the_most_frequent_kinds() -> None:
     ],
 )
 def test_stranded_share(used: tuple[int, int], expected: float) -> None:
-    nodes = [make_node("a", cpu="4"), make_node("b", cpu="4"), make_node("c", unschedulable=True)]
-    pods = [
-        make_pod(f"p{i}", cpu=str(cpu), node_name=name)
-        for i, (name, cpu) in enumerate(zip("ab", used, strict=True))
+    uses = [
+        NodeUse(make_node(name, cpu="4"), after={"cpu": 1000 * cpu}, pods_after=cpu > 0)
+        for name, cpu in zip("ab", used, strict=True)
     ]
+    closed = NodeUse(make_node("c", unschedulable=True))
 
-    assert (
-        stranded_share(NodeAmounts.of_table(make_table(*nodes, pods=pods)), {"cpu": 2000})
-        == expected
-    )
+    assert stranded_share(NodeAmounts.of_uses([*uses, closed]), {"cpu": 2000}) == expected
 
 
 def test_the_typical_pod_has_the_median_requests() -> None:
