@@ -15,9 +15,10 @@ import numpy as np
 
 from ...api.pod import Pod
 from ...api.pod_spec import PodSpec
+from ...sim.measures.amounts import Floats
 from ...sim.totals import MAIN_RESOURCES
 from ...table import NodeTable
-from ..node_use import Floats, offered, used
+from ..node_use import offered, used
 from .move_plan import Move
 from .trial_moves import Mover
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from ..plain_part import PlainPart
 from .description import Measure, measure_of
 
 CONFIDENCE = 0.95
@@ -56,8 +57,10 @@ class Metric(msgspec.Struct, frozen=True):
         }
 
 
-class PairedDifference(msgspec.Struct, frozen=True):
+class PairedDifference(PlainPart, msgspec.Struct, frozen=True):
     """The difference of a measure between two schedulers, run by run with the same seeds."""
+
+    PLAIN = "mean~ interval significant=is_significant comparable=is_comparable"
 
     name: str
     mean: float
@@ -92,14 +95,9 @@ class PairedDifference(msgspec.Struct, frozen=True):
         """The difference, positive where it is better and negative where it is worse; 0 where it depends on the aim."""
         return measure_of(self.name).direction * self.mean
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "mean": round(self.mean, 6),
-            "interval": interval(self.mean, self.margin),
-            "significant": self.is_significant,
-            "comparable": self.is_comparable,
-        }
+    @property
+    def interval(self) -> list[float] | None:
+        return interval(self.mean, self.margin)
 
 
 def other_filters(mine: Sequence[str], first: Sequence[str]) -> str:
