@@ -210,7 +210,7 @@ class PreFilterPlugin(Plugin):
 
 
 class SettledPreFilter(PreFilterPlugin):
-    """A PreFilter that has nothing to do but to say what `settled` says."""
+    """A PreFilter whose result is that of `settled`."""
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
         return self.settled(pod.spec).pre_filter or SUCCESS
