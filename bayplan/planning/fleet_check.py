@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gc
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from ..api.pod import Pod
 from ..choices import ANY_NODE, ANY_ZONE, PLAN_SEEDS
@@ -22,12 +21,13 @@ from ..table import Ints
 from .fleet import Fleet, NodeOption, fleet_objects, node_names
 from .node_probe import Probe, class_key, pending_counts
 from .plan_input import PlanInput
-from .spare_pods import SparePod, TiedPods, with_spare_pods
 from .time_budget import TimeBudget
-from .workers import WorkerPool, count_workers
+from .workers import FleetTask, WorkerPool, count_workers
 
 COLLECT_EVERY = 8
-MOST_OTHER_SEEDS = 64
+MOST_OTHER_SEEDS, MOST_FAILED, FIRST_SEEDS = 64, 3, 8
+"""Other seeds that are tried, and how many of the first ones may fail until a plan gets nodes for the pods that wait;
+after them, one may."""
 LONG_S = 0.02
 """Workers are started when a simulation takes longer than this."""
 
@@ -59,14 +59,19 @@ class OtherSeeds(PlainPart):
     held: int = 0
     """Number of seeds with which every pod is placed."""
     most_pending: int = 0
-    """Number of pods that stay pending with the last of them."""
+    """The most pods that stay pending with one of them."""
     failed: FleetVerdict | None = field(default=None, compare=False)
-    """The verdict with the last of them, if pods stay pending."""
+    """The verdict with the others: of each class the most pods that stay pending with one of them."""
 
     @property
     def is_steady(self) -> bool:
         """Whether every pod is placed with each seed that was tried."""
         return self.held == self.tried
+
+    @property
+    def risk(self) -> float:
+        """The estimated share of all seeds with which pods stay pending, by the rule of succession."""
+        return (self.tried - self.held + 1) / (self.tried + 2)
 
 
 @dataclass(slots=True)
@@ -82,8 +87,6 @@ class FleetVerdict:
     """Those in which further nodes may help; all if empty."""
     idle: Fleet = field(default_factory=Fleet)
     """The nodes of a good fleet that run no pod but those of daemons."""
-    is_tied: bool = False
-    """Whether they are pending with some seeds only."""
     simulation: Simulation | None = None
     """The simulation of a good fleet that was verified by this process."""
 
@@ -122,8 +125,8 @@ class Verifier:
         """Number of simulations that the longest verification took."""
         self._hard_seeds: list[int] = []
         """Those of the other seeds with which pods stayed pending on some fleet."""
-        self._waiting = TiedPods()
-        self._spare: list[SparePod] = []
+        self._held: defaultdict[object, set[int]] = defaultdict(set)
+        """By fleet, the other seeds with which every pod was placed."""
 
     @property
     def options(self) -> Sequence[NodeOption]:
@@ -134,7 +137,7 @@ class Verifier:
         """Place all pods on the fleet, and again on the rest of it after each loss that it must stand."""
         key = fleet.key()
         if key not in self._known:
-            before, answer = self.runs, self._workers.take(fleet)
+            before, answer = self.runs, self._workers.take(FleetTask(fleet))
             if answer is None:
                 self._known[key] = self._verify(fleet)
             else:
@@ -143,8 +146,6 @@ class Verifier:
             self._most_runs = max(self._most_runs, self.runs - before)
             if self._known[key].is_good:
                 self._good[key] = self._known[key]
-            if self._known[key].is_tied:
-                self._waiting.note(self._known[key].pending)
         return self._known[key]
 
     def has_time(self) -> bool:
@@ -154,7 +155,7 @@ class Verifier:
     def announce(self, fleets: Sequence[Fleet]) -> None:
         """Announce the fleets to be verified next, so that workers can begin with some."""
         if self.budget.run_s > LONG_S:
-            self._workers.announce([one for one in fleets if not self.has_verified(one)])
+            self._workers.announce([FleetTask(one) for one in fleets if not self.has_verified(one)])
 
     def simulation_of(self, verdict: FleetVerdict) -> Simulation | None:
         """The simulation of a fleet, which is run again unless this process found it to be good."""
@@ -170,10 +171,11 @@ class Verifier:
         """Whether the verdict about a fleet is known."""
         return fleet.key() in self._known
 
-    def _work(self, fleet: Fleet) -> tuple[FleetVerdict, int]:
+    def _work(self, task: FleetTask) -> tuple[FleetVerdict, int]:
         """In a worker: the verdict without the simulation, and how many simulations were run for it."""
-        before = self.runs
-        verdict = self._verify(fleet)
+        self._workers.forsake()
+        before, (fleet, seed) = self.runs, task
+        verdict = self._verdict(fleet, *self.run(fleet, seed)) if seed else self._verify(fleet)
         verdict.simulation = None
         return verdict, self.runs - before
 
@@ -183,10 +185,9 @@ class Verifier:
         if pending or simulation is None:
             return verdict
         verdict.simulation, verdict.idle = simulation, self._idle(fleet, simulation)
-        for seed in self._seeds:
-            tied = self._verdict(fleet, *self.run(fleet, seed))
+        for i in range(len(self._seeds)):
+            tied = self._with_seed(fleet, self._seeds[i:])
             if tied.pending:
-                tied.is_tied = True
                 return tied
         for zone, left in self._losses(fleet):
             _, missing = self.run(left)
@@ -231,43 +232,55 @@ class Verifier:
                 yield None, fleet.changed({group: -1})
 
     def try_other_seeds(self, fleet: Fleet, only_hard: bool = False) -> OtherSeeds:
-        """Place all pods with further seeds, until pods stay pending or there is no time for one more.
+        """Place all pods with further seeds, until pods stay pending with some or there is no time for one more.
 
-        Seeds with which pods stayed pending on an earlier fleet come first; with `only_hard` there are no others.
+        Seeds with which pods stayed pending on an earlier fleet come first; with `only_hard` there are no others. Those
+        that were tried on this fleet before count, too. Once pods stay pending, there has to be time for a fleet with
+        more nodes.
         """
-        found, first = OtherSeeds(), self._demands.seeds
+        held, first = self._held[fleet.key()], self._demands.seeds
+        found = OtherSeeds(len(held), len(held))
         others = () if only_hard else range(first, first + MOST_OTHER_SEEDS)
-        for seed in dict.fromkeys([*self._hard_seeds, *others]):
-            if not self.budget.has_time_for(1):
+        seeds = [one for one in dict.fromkeys([*self._hard_seeds, *others]) if one not in held]
+        failed: list[FleetVerdict] = []
+        for i, seed in enumerate(seeds):
+            if len(failed) == MOST_FAILED or (failed and i >= FIRST_SEEDS):
                 break
-            verdict = self._verdict(fleet, *self.run(fleet, seed))
+            further = len(self._hard_seeds) + 1 + len(self._seeds) if failed else 0
+            if not self.budget.has_time_for(1 + further):
+                break
+            verdict = self._with_seed(fleet, seeds[i:])
             found.tried += 1
-            if verdict.pending:
-                self._waiting.note(verdict.pending)
-                found.most_pending, found.failed = len(verdict.pending), verdict
-                if seed not in self._hard_seeds:
-                    self._hard_seeds.append(seed)
-                break
-            found.held += 1
+            if not verdict.pending:
+                held.add(seed)
+                found.held += 1
+                continue
+            failed.append(verdict)
+            if seed not in self._hard_seeds:
+                self._hard_seeds.append(seed)
+        if failed:
+            found.failed = _together(failed)
+            found.most_pending = len(found.failed.pending)
         return found
 
-    def take_spare_pods(self, worth: NDArray[np.float64], most: float) -> bool:
-        """Reserve room in later fleets for copies of pods that waited with some seeds, up to a worth of `most`; False
-        if there are none.
-        """
-        self._spare = self._waiting.copies(self._probe, worth, most)
-        self._known.clear()
-        return bool(self._spare)
+    def _with_seed(self, fleet: Fleet, seeds: Sequence[int]) -> FleetVerdict:
+        """The result with the first of these seeds; the others are next."""
+        if self.budget.run_s > LONG_S:
+            soon = seeds[: 1 + self._workers.size]
+            self._workers.announce([FleetTask(fleet, seed) for seed in soon])
+        answer = self._workers.take(FleetTask(fleet, seeds[0]))
+        if answer is None:
+            return self._verdict(fleet, *self.run(fleet, seeds[0]))
+        verdict: FleetVerdict = answer[0]
+        self.runs += answer[1]
+        return verdict
 
     def good_verdicts(self) -> list[FleetVerdict]:
-        """All fleets that were found to be good, with room for spare pods or without, the cheapest first."""
+        """All fleets that were found to be good, the cheapest first."""
         return sorted(self._good.values(), key=lambda one: one.fleet.price(self.options))
 
     def run(self, fleet: Fleet, further_seed: int = 0) -> tuple[Simulation | None, list[Pod]]:
-        """Place all pods on a fleet; returns the simulation and the pods that stay pending.
-
-        With the seeds of a plan but the first, spare pods are placed, too.
-        """
+        """Place all pods on a fleet; returns the simulation and the pods that stay pending."""
         objects = fleet_objects(fleet, self.options, self._demands.headroom)
         if not objects and not self._given.kept_nodes:
             return None, [one.pod for one in self._probe.classes for _ in range(one.count)]
@@ -275,10 +288,7 @@ class Verifier:
         self.runs += 1
         if self.runs % COLLECT_EVERY == 0:
             gc.collect()  # simulations are cycles, which Python does not search for while one runs
-        workload = self._given.workload
-        if 0 < further_seed < self._demands.seeds:
-            workload = with_spare_pods(workload, self._spare)
-        everything = [*self._given.kept, *objects, *workload]
+        everything = [*self._given.kept, *objects, *self._given.workload]
         seed = (self.settings.seed or 0) + further_seed
         settings = replace(self.settings, seed=seed) if further_seed else self.settings
         simulation = settings.simulation(everything, pods_end=False)
@@ -289,3 +299,11 @@ class Verifier:
         if left_out:
             waiting = [pod for pod in waiting if class_key(pod) not in left_out]
         return simulation, waiting
+
+
+def _together(failed: Sequence[FleetVerdict]) -> FleetVerdict:
+    """Of each class the most pods that stay pending with one seed."""
+    worst = max(failed, key=lambda one: len(one.pending))
+    missing: Ints = np.maximum.reduce([one.missing for one in failed])
+    zones = frozenset[str]().union(*(one.zones for one in failed))
+    return FleetVerdict(worst.fleet, worst.pending, missing, zones)

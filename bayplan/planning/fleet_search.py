@@ -49,8 +49,6 @@ LP_SHARE = 0.2
 """Share of the time that a linear program may take."""
 RELAX_S = 2.0
 """Time limit of column generation; with many classes it raises the bound for a short time only."""
-SPARE_SHARE = 0.005
-"""Share of the price that spare pods are worth at most."""
 VARIANT_STEP = 0.015
 """Share of the price that a variant is to save."""
 LEAST_RESERVE = 0.5
@@ -105,10 +103,6 @@ class FleetSearch:
         self._trusted_until_s = trusted_until_s
         return self._run(self._search, until_s)
 
-    def go_on_with_spare_room(self, until_s: float = np.inf) -> SearchState:
-        """Search for fleets that hold with hard seeds, and have room for more of the pods that waited with some."""
-        return self._run(self._search_with_spare_room, until_s)
-
     def _run(self, search: Callable[[], None], until_s: float) -> SearchState:
         self._until_s = min(until_s, self.state.budget.limit_s)
         try:
@@ -142,20 +136,6 @@ class FleetSearch:
             master = Master(problem, self._penalty, relaxed)
             self._relax(master)
             self._try_patterns(master)
-        self._improve()
-
-    def _search_with_spare_room(self) -> None:
-        """Add nodes for spare pods to the best fleet, unless its pools have no further node."""
-        best, price = self.state.best, self.state.price
-        if best is None or not self.verifier.take_spare_pods(self._worth, SPARE_SHARE * price):
-            return
-        self.state.best, self.state.price = None, np.inf
-        self._lead, self._lead_estimate = None, np.inf
-        self._repair(best.fleet, np.inf)
-        if self.state.best is None:
-            self.verifier.take_spare_pods(self._worth, 0.0)
-            self.state.best, self.state.price = best, price
-        self.state.is_out_of_time = False
         self._improve()
 
     def _begin_with_first_fit(self) -> None:

@@ -30,10 +30,11 @@ from .search_state import OnSearch, SearchState
 from .solver import load_highs
 from .time_budget import TimeBudget
 
-SEARCH_SHARE, TRUSTED_SHARE = 0.45, 0.65
+SEARCH_SHARE, TRUSTED_SHARE = 0.4, 0.65
 """Shares of the time limit at which the search ends that leaves other seeds out, the second if guesses are trusted."""
-SPARE_ROOM_SHARE = 0.65
-"""Share of the time limit at which the search with spare room ends; the rest is for other seeds."""
+EXTRA_SHARE = 0.007
+"""Share of the price up to which nodes are added for twice the pods that wait with another seed: with the next, it is
+other pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +107,11 @@ def search_plan(
         other_seeds = None
         if state.best is not None and not state.is_interrupted:
             try:
-                verdict, other_seeds = find_steady(search)
+                verdict, other_seeds = steadied(state.best, search.probe, verifier)
             except KeyboardInterrupt:
                 state.best, state.is_interrupted = verdict, True
+            finally:
+                verifier.close()
             state.price = verdict.fleet.price(probe.options)
         simulation = verifier.simulation_of(verdict)
         plan = plan_of(state, verdict, probe.options)
@@ -287,35 +290,20 @@ def used_up(plan: NodePlan, probe: Probe) -> list[str]:
     return notices
 
 
-def find_steady(search: FleetSearch) -> tuple[FleetVerdict, OtherSeeds | None]:
-    """A good fleet on which no pod waits with other seeds either, as far as there is time to find one."""
-    state, verifier = search.state, search.verifier
-    assert state.best is not None, "there is a plan"
-    found = verifier.try_other_seeds(state.best.fleet)
-    if found.is_steady:
-        return state.best, found
-    if not search.trusted_screen:  # else it was guessed to hold with many seeds: a node is enough
-        search.go_on_with_spare_room(SPARE_ROOM_SHARE * state.budget.limit_s)
-    if state.is_interrupted:
-        return state.best, None
-    return steadied(state.best, search.probe, verifier)
-
-
 def steadied(
     verdict: FleetVerdict, probe: Probe, verifier: Verifier
 ) -> tuple[FleetVerdict, OtherSeeds]:
     """A good fleet on which no pod waits with other seeds either, as far as there is time to find one.
 
     Tried in the order of their prices: dearer fleets that the search found to be good, and the fleet with nodes for the
-    pods that would wait.
+    pods that would wait. More nodes are no proof: they change where the other pods go. The fleet with the least risk is
+    taken when the time is over.
     """
     found = verifier.try_other_seeds(verdict.fleet)
-    failed, least = found.failed, verdict.fleet.price(probe.options)
-    dearer = [one for one in verifier.good_verdicts() if one.fleet.price(probe.options) > least]
+    failed, price = found.failed, verdict.fleet.price(probe.options)
+    dearer = [one for one in verifier.good_verdicts() if one.fleet.price(probe.options) > price]
     while not found.is_steady:
-        fleet = None if failed is None else with_more(failed, 1, probe)
-        if fleet is not None and not pools_allow(fleet, probe.options):
-            fleet = None
+        fleet = None if failed is None else with_room_for(failed, probe)
         most = np.inf if fleet is None else fleet.price(probe.options)
         if dearer and dearer[0].fleet.price(probe.options) <= most:
             more = dearer.pop(0)
@@ -334,6 +322,22 @@ def steadied(
             failed = others.failed
         if not others.tried:
             break
-        if others.is_steady or others.held >= found.held:
+        if others.risk <= found.risk:
             verdict, found = more, others
+        if others.is_steady:
+            break
     return verdict, found
+
+
+def with_room_for(failed: FleetVerdict, probe: Probe) -> Fleet | None:
+    """The fleet with nodes for twice the pods that wait if they cost little, else for them; None if pools have none."""
+    price = failed.fleet.price(probe.options)
+    for times, most in ((2, price * (1 + EXTRA_SHARE)), (1, np.inf)):
+        fleet = with_more(failed, times, probe)
+        if (
+            fleet is not None
+            and fleet.price(probe.options) <= most
+            and pools_allow(fleet, probe.options)
+        ):
+            return fleet
+    return None

@@ -69,7 +69,7 @@ class FleetScreen:
             one.has_pod_terms or one.topology_spread_constraints or one.host_ports for one in specs
         )
         self._unfit: set[object] = set()
-        """Keys of fleets on which pods stay pending; more spare pods do not change that."""
+        """Keys of fleets on which pods stay pending."""
 
     def missing(self, fleets: Sequence[Fleet], ties: range = ONCE) -> Ints | None:
         """int64 [fleets, classes]: the pods that stay pending, further ones included; None if there is no guess.

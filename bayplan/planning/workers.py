@@ -1,8 +1,11 @@
-"""Workers: copies of this process that verify fleets beside it, one on each further core.
+"""Workers: copies of this process that simulate fleets beside it, one on each further core.
 
 They are forked, so they have the workload and the plugins as they are here, and nothing is loaded again. Their answers
-are those of this process: they save time and change no result. All of their processor time is counted, also that for
-answers which are not used. There are none outside of Linux: libraries of other systems may fail in a forked process.
+are those of this process: they save time and change no result. There are none outside of Linux: libraries of other
+systems may fail in a forked process.
+
+Of their processor time only that is counted for which this process has to wait: what a task took beyond the processor
+time that this process spent since it was sent.
 """
 
 from __future__ import annotations
@@ -15,17 +18,29 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 from .fleet import Fleet
 
 MOST_WORKERS = 7
 
 
+class FleetTask(NamedTuple):
+    """A fleet to verify, or to simulate with one more seed."""
+
+    fleet: Fleet
+    further_seed: int = 0
+    """0 if it is to be verified."""
+
+    def key(self) -> object:
+        """Equal for the same simulations."""
+        return self.fleet.key(), self.further_seed
+
+
 class FleetWorker:
     """One process."""
 
-    def __init__(self, work: Callable[[Fleet], Any]) -> None:
+    def __init__(self, work: Callable[[FleetTask], Any]) -> None:
         context = get_context("fork")
         self._connection, end = context.Pipe()
         self._process = context.Process(
@@ -33,118 +48,115 @@ class FleetWorker:
         )
         self._process.start()
         end.close()
-        self.fleet: Fleet | None = None
-        """The fleet that it verifies."""
+        self.task: FleetTask | None = None
+        """What it simulates."""
         self.is_gone = False
-        self.cpu_s = 0.0
-        """Processor time as of the last answer, and of all once it has ended."""
+        self._sent_s = 0.0
 
-    def send(self, fleet: Fleet) -> None:
+    def send(self, task: FleetTask) -> None:
         """Give it work; it must be idle. The work of a process that was killed is not done."""
-        assert self.fleet is None, "a worker has one fleet at a time"
+        assert self.task is None, "a worker has one task at a time"
         try:
-            self._connection.send(fleet)
+            self._connection.send(task)
         except OSError:
             self.is_gone = True
             return
-        self.fleet = fleet
+        self.task, self._sent_s = task, time.process_time()
 
     def is_ready(self) -> bool:
         """Whether there is an answer."""
-        return self.fleet is not None and self._connection.poll()
+        return self.task is not None and self._connection.poll()
 
-    def receive(self) -> Any:
-        """Wait for the answer; None if it failed, or the process was killed."""
-        self.fleet = None
+    def receive(self) -> tuple[Any, float]:
+        """Wait for the answer; None if it failed, or the process was killed. Also returns how much processor time it
+        took beyond that of this process since it was sent.
+        """
+        self.task = None
         try:
-            answer, self.cpu_s = self._connection.recv()
+            answer, cpu_s = self._connection.recv()
         except (EOFError, OSError):
             self.is_gone = True
-            return None
-        return answer
+            return None, 0.0
+        return answer, max(cpu_s - (time.process_time() - self._sent_s), 0.0)
 
     def end(self) -> None:
         """Stop it at once."""
-        before_s = _children_cpu_s()
         self._process.terminate()
         self._process.join()
         self._connection.close()
-        self.cpu_s = max(self.cpu_s, _children_cpu_s() - before_s)
 
 
-def _children_cpu_s() -> float:
-    """Processor time of the child processes that have ended."""
-    times = os.times()
-    return times.children_user + times.children_system
-
-
-def _serve(end: Connection, other_end: Connection, work: Callable[[Fleet], Any]) -> None:
+def _serve(end: Connection, other_end: Connection, work: Callable[[FleetTask], Any]) -> None:
     """Answer until the parent ends. Ctrl-C is handled by the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     other_end.close()
     while True:
         try:
-            fleet = end.recv()
+            task = end.recv()
         except EOFError:
             return
+        before_s = time.process_time()
         try:
-            answer = work(fleet)
+            answer = work(task)
         except Exception:  # reported by the parent, see below
             answer = None  # the parent fails in the same way
-        end.send((answer, time.process_time()))
+        end.send((answer, time.process_time() - before_s))
 
 
 @dataclass(slots=True)
 class WorkerPool:
-    """All workers, and the fleets that wait for one."""
+    """All workers, and the tasks that wait for one."""
 
-    work: Callable[[Fleet], Any]
+    work: Callable[[FleetTask], Any]
     size: int
     count_time: Callable[[float], None] = lambda seconds: None
-    """Takes the processor time of workers as they answer and end."""
+    """Takes the processor time of workers for which this process waited."""
     answers: dict[object, Any] = field(default_factory=dict)
-    """By the key of a fleet; they are taken out once."""
-    _backlog: list[Fleet] = field(default_factory=list)
+    """By the key of a task; they are taken out once."""
+    _backlog: list[FleetTask] = field(default_factory=list)
     _workers: list[FleetWorker] = field(default_factory=list)
 
-    def announce(self, fleets: list[Fleet]) -> None:
-        """Begin with fleets that are asked for soon, in this order. The first are left to this process."""
-        self._backlog = fleets
+    def announce(self, tasks: list[FleetTask]) -> None:
+        """Begin with tasks whose answers are needed soon, in this order. The first are left to this process."""
+        begun = {worker.task.key() for worker in self._workers if worker.task is not None}
+        begun |= self.answers.keys()
+        self._backlog = [*tasks[:1], *(one for one in tasks[1:] if one.key() not in begun)]
         self._follow()
 
-    def take(self, fleet: Fleet) -> Any:
-        """The result for a fleet, if a worker has computed it or computes it; else None."""
+    def take(self, task: FleetTask) -> Any:
+        """The answer to a task, if a worker has computed it or computes it; else None."""
         self._follow()
-        key = fleet.key()
+        key = task.key()
         for worker in self._workers:
-            if worker.fleet is not None and worker.fleet.key() == key:
-                self.answers[key] = self._receive(worker)
+            if worker.task is not None and worker.task.key() == key:
+                self._receive(worker)
         self._backlog = [one for one in self._backlog if one.key() != key]
         self._follow()
         return self.answers.pop(key, None)
 
     def end(self) -> None:
-        """Stop all."""
+        """Stop all, and drop their answers."""
         for worker in self._workers:
-            before_s = worker.cpu_s
             worker.end()
-            self.count_time(worker.cpu_s - before_s)
         self._workers, self._backlog = [], []
+        self.answers.clear()
 
-    def _receive(self, worker: FleetWorker) -> Any:
-        before_s = worker.cpu_s
-        answer = worker.receive()
-        self.count_time(worker.cpu_s - before_s)
-        return answer
+    def forsake(self) -> None:
+        """In a worker: those of the process that it is a copy of are not its own."""
+        self._workers, self._backlog, self.size = [], [], 0
+
+    def _receive(self, worker: FleetWorker) -> None:
+        assert worker.task is not None, "there is an answer to a task only"
+        key = worker.task.key()
+        self.answers[key], waited_s = worker.receive()
+        self.count_time(waited_s)
 
     def _follow(self) -> None:
-        """Collect answers, and give idle workers the last fleets of the backlog."""
+        """Collect answers, and give idle workers the last tasks of the backlog."""
         for worker in self._workers:
             if worker.is_ready():
-                assert worker.fleet is not None
-                key = worker.fleet.key()
-                self.answers[key] = self._receive(worker)
+                self._receive(worker)
         while len(self._backlog) > 1:
             idle = self._idle()
             if idle is None:
@@ -153,7 +165,7 @@ class WorkerPool:
 
     def _idle(self) -> FleetWorker | None:
         for worker in self._workers:
-            if worker.fleet is None and not worker.is_gone:
+            if worker.task is None and not worker.is_gone:
                 return worker
         if len(self._workers) < self.size:
             self._workers.append(FleetWorker(self.work))

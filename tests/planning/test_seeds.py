@@ -15,12 +15,10 @@ from bayplan.planning.fleet_check import (
     OtherSeeds,
     Verifier,
 )
-from bayplan.planning.fleet_search import FleetSearch
 from bayplan.planning.node_probe import probe_workload
 from bayplan.planning.plan_input import prepare_input
-from bayplan.planning.planner import PlanRequest, plan_nodes, steadied
+from bayplan.planning.planner import PlanRequest, plan_nodes, steadied, with_room_for
 from bayplan.planning.pools import NodePool
-from bayplan.planning.screen import FleetScreen
 from bayplan.sim.simulation import Simulation
 from tests.planning.test_plan import POOL, SEEDED, make_deployment, make_type
 
@@ -58,8 +56,35 @@ def test_other_seeds_than_those_asked_for_are_tried() -> None:
     verifier = LuckyVerifier(given_, probe, SEEDED, Demands(seeds=1))
     fleet = Fleet({NodeGroupKey(0, ""): 1})
 
-    assert verifier.try_other_seeds(fleet) == OtherSeeds(2, 1, 2)
-    assert verifier.try_other_seeds(fleet) == OtherSeeds(1, 0, 2), "it comes first"
+    assert verifier.try_other_seeds(fleet) == OtherSeeds(4, 1, 2), "three may fail"
+    runs = verifier.runs
+    assert verifier.try_other_seeds(fleet) == OtherSeeds(4, 1, 2)
+    assert verifier.runs == runs + 3, "the one that held is not run again"
+
+
+class SplitVerifier(Verifier):
+    """With the second seed a pod of web waits, with the third two of db, with the fourth none."""
+
+    def run(self, fleet: Fleet, further_seed: int = 0) -> tuple[Simulation | None, list[Pod]]:
+        simulation, _ = super().run(fleet)
+        assert simulation is not None
+        of = {
+            app: [p for p in simulation.cluster.list("Pod") if p.labels["app"] == app]
+            for app in ("web", "db")
+        }
+        return simulation, {2: of["web"][:1], 3: of["db"]}.get(further_seed, [])
+
+
+def test_of_each_class_the_most_pods_that_wait_with_one_seed_get_nodes() -> None:
+    given_ = prepare_input([make_deployment("web", 2, "1"), make_deployment("db", 2, "2")])
+    probe = probe_workload(given_, [POOL], SEEDED)
+    verifier = SplitVerifier(given_, probe, SEEDED, Demands(seeds=1))
+
+    found = verifier.try_other_seeds(Fleet({NodeGroupKey(1, ""): 2}))
+
+    assert found.failed is not None
+    assert sorted(found.failed.missing.tolist()) == [1, 2]
+    assert found.most_pending == 2
 
 
 class CrowdedVerifier(Verifier):
@@ -86,24 +111,13 @@ def test_a_plan_gets_nodes_for_other_seeds_until_all_hold() -> None:
     assert sum(steady.fleet.values()) == 3
 
 
-@pytest.mark.parametrize(
-    "interrupted",
-    [
-        pytest.param((Verifier, "try_other_seeds"), id="while other seeds are tried"),
-        pytest.param((FleetSearch, "_search_with_spare_room"), id="while it gets spare room"),
-    ],
-)
 def test_ctrl_c_after_the_search_gives_the_plan_that_it_found(
-    interrupted: tuple[type, str], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def interrupt(searching: object, *_: object) -> None:
-        if isinstance(searching, FleetSearch):
-            searching.state.best = None  # the search begins anew
+    def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Verifier, "try_other_seeds", lambda *_: OtherSeeds(1, 0, 1))
-    monkeypatch.setattr(FleetScreen, "is_trusted", False)
-    monkeypatch.setattr(*interrupted, interrupt)
+    monkeypatch.setattr(Verifier, "try_other_seeds", interrupt)
 
     found = plan_nodes(
         [make_deployment("a", 9, "1500m")], [POOL], SEEDED, PlanRequest(time_limit_s=20)
@@ -195,3 +209,22 @@ def test_a_good_fleet_that_is_a_little_dearer_comes_before_more_nodes() -> None:
 
     assert steady is dearer
     assert found == OtherSeeds(MOST_OTHER_SEEDS, MOST_OTHER_SEEDS, 0)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        pytest.param(1000, 2, id="nodes for twice as many cost little beside so many"),
+        pytest.param(3, 1, id="nodes for twice as many cost too much"),
+    ],
+)
+def test_nodes_are_added_for_twice_the_pods_that_wait_if_they_cost_little(
+    nodes: int, expected: int
+) -> None:
+    pool = NodePool("p", (make_type("small", 2, 4, 0.1),))
+    probe = probe_workload(prepare_input([make_deployment("web", 9, "1500m")]), [pool], SEEDED)
+    group = NodeGroupKey(0, "")
+
+    more = with_room_for(FleetVerdict(Fleet({group: nodes}), missing=np.array([1])), probe)
+
+    assert more == Fleet({group: nodes + expected})

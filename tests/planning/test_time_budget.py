@@ -3,6 +3,7 @@
 import pytest
 
 from bayplan.api.pod import Pod
+from bayplan.planning import fleet_check
 from bayplan.planning.fleet import Fleet, NodeGroupKey
 from bayplan.planning.fleet_check import NO_DEMANDS, OtherSeeds, Verifier
 from bayplan.planning.fleet_search import FleetSearch
@@ -80,6 +81,12 @@ class CrowdedVerifier(Verifier):
         assert simulation is not None
         is_short = further_seed == 6 and fleet.size() < 9
         return simulation, list(simulation.cluster.list("Pod")) if is_short else pending
+
+
+@pytest.fixture(autouse=True)
+def no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulations in workers would not move the clock."""
+    monkeypatch.setattr(fleet_check, "count_workers", lambda: 0)
 
 
 def slow_search(limit_s: float) -> tuple[FleetSearch, Verifier, TimeBudget]:

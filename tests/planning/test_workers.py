@@ -2,7 +2,9 @@
 
 import os
 import signal
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,24 +12,25 @@ import pytest
 from bayplan.planning import fleet_check
 from bayplan.planning.fleet import Fleet, NodeGroupKey
 from bayplan.planning.planner import PlanRequest, plan_nodes
-from bayplan.planning.workers import WorkerPool, count_workers
+from bayplan.planning.workers import FleetTask, WorkerPool, count_workers
 
 from .test_plan import POOL, SEEDED, make_deployment
 
 pytestmark = pytest.mark.skipif(count_workers() == 0, reason="no process can be forked here")
 
 
-def fleet_of(size: int) -> Fleet:
-    return Fleet({NodeGroupKey(0, ""): size})
+def task_of(size: int, seed: int = 0) -> FleetTask:
+    return FleetTask(Fleet({NodeGroupKey(0, ""): size}), seed)
 
 
-def work(fleet: Fleet) -> tuple[int, int]:
+def work(task: FleetTask) -> tuple[int, int]:
     """The size of a fleet, and the process of the answer."""
-    if fleet.size() == 13:
+    size = task.fleet.size()
+    if size == 13:
         raise ValueError("a plugin fails")
-    if fleet.size() == 14:
+    if size == 14:
         os.kill(os.getpid(), signal.SIGKILL)
-    return fleet.size(), os.getpid()
+    return size + 100 * task.further_seed, os.getpid()
 
 
 @pytest.fixture
@@ -38,7 +41,7 @@ def pool() -> Iterator[WorkerPool]:
 
 
 def test_all_fleets_but_the_first_are_answered_by_workers(pool: WorkerPool) -> None:
-    fleets = [fleet_of(size) for size in (3, 4, 5)]
+    fleets = [task_of(size) for size in (3, 4, 5)]
 
     pool.announce(list(fleets))
     answers = [pool.take(fleet) for fleet in fleets]
@@ -48,10 +51,66 @@ def test_all_fleets_but_the_first_are_answered_by_workers(pool: WorkerPool) -> N
     assert os.getpid() not in {process for _, process in answers[1:]}
 
 
-def test_a_fleet_that_was_not_announced_is_left_to_the_process_that_asks(pool: WorkerPool) -> None:
-    pool.announce([fleet_of(3), fleet_of(4)])
+def test_seeds_of_one_fleet_are_tasks_of_their_own(pool: WorkerPool) -> None:
+    pool.announce([task_of(3, seed=5), task_of(3, seed=6), task_of(3, seed=7)])
 
-    assert pool.take(fleet_of(5)) is None
+    assert [pool.take(task_of(3, seed=seed))[0] for seed in (6, 7)] == [603, 703]
+    assert pool.take(task_of(3)) is None
+
+
+def test_a_task_that_is_announced_again_is_not_begun_twice(tmp_path: Path) -> None:
+    log = tmp_path / "begun"
+
+    def note(task: FleetTask) -> int:
+        with log.open("a") as file:
+            print(task.further_seed, file=file)
+        return task.further_seed
+
+    pool = WorkerPool(note, 2)
+    for first in (5, 6, 7):
+        pool.announce([task_of(3, seed) for seed in range(first, first + 3)])
+        pool.take(task_of(3, first))
+    pool.take(task_of(3, 8))
+    pool.take(task_of(3, 9))
+    pool.end()
+
+    begun = log.read_text().split()
+    assert len(begun) == len(set(begun))
+
+
+@pytest.mark.parametrize(
+    ("own_s", "is_waited_for"),
+    [
+        pytest.param(0.0, True, id="this process does nothing meanwhile"),
+        pytest.param(0.4, False, id="this process works longer than the worker"),
+    ],
+)
+def test_time_of_workers_counts_only_where_this_process_waits_for_it(
+    own_s: float, is_waited_for: bool
+) -> None:
+    waited: list[float] = []
+    pool = WorkerPool(lambda task: spend(0.1), 1, waited.append)
+
+    pool.announce([task_of(3), task_of(4)])
+    spend(own_s)
+    pool.take(task_of(4))
+    pool.end()
+
+    assert (sum(waited) > 0.05) is is_waited_for
+
+
+def spend(cpu_s: float) -> float:
+    """Use processor time."""
+    until_s = time.process_time() + cpu_s
+    while time.process_time() < until_s:
+        pass
+    return cpu_s
+
+
+def test_a_fleet_that_was_not_announced_is_left_to_the_process_that_asks(pool: WorkerPool) -> None:
+    pool.announce([task_of(3), task_of(4)])
+
+    assert pool.take(task_of(5)) is None
 
 
 @pytest.mark.parametrize(
@@ -61,24 +120,24 @@ def test_a_fleet_that_was_not_announced_is_left_to_the_process_that_asks(pool: W
 def test_a_worker_that_fails_leaves_its_fleet_to_the_process_that_asks(
     pool: WorkerPool, size: int
 ) -> None:
-    pool.announce([fleet_of(3), fleet_of(size)])
+    pool.announce([task_of(3), task_of(size)])
 
-    assert pool.take(fleet_of(size)) is None
-    pool.announce([fleet_of(3), fleet_of(4)])
-    answer = pool.take(fleet_of(4))
+    assert pool.take(task_of(size)) is None
+    pool.announce([task_of(3), task_of(4)])
+    answer = pool.take(task_of(4))
     assert answer is not None
     assert answer[0] == 4
 
 
 def test_a_worker_that_is_killed_while_it_is_idle_gets_no_more_work(pool: WorkerPool) -> None:
-    pool.announce([fleet_of(3), fleet_of(4)])
-    _, process = pool.take(fleet_of(4))
+    pool.announce([task_of(3), task_of(4)])
+    _, process = pool.take(task_of(4))
     os.kill(process, signal.SIGKILL)
     os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
 
-    pool.announce([fleet_of(5), fleet_of(6), fleet_of(7)])
+    pool.announce([task_of(5), task_of(6), task_of(7)])
 
-    answers = [pool.take(fleet_of(size)) for size in (6, 7)]
+    answers = [pool.take(task_of(size)) for size in (6, 7)]
     assert [answer and answer[0] for answer in answers] == [6, None]
 
 
