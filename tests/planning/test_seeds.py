@@ -228,3 +228,26 @@ def test_nodes_are_added_for_twice_the_pods_that_wait_if_they_cost_little(
     more = with_room_for(FleetVerdict(Fleet({group: nodes}), missing=np.array([1])), probe)
 
     assert more == Fleet({group: nodes + expected})
+
+
+@pytest.mark.parametrize(
+    ("tried", "is_taken"),
+    [
+        pytest.param(64, True, id="it holds with as many seeds"),
+        pytest.param(5, False, id="it was tried with a few seeds only"),
+    ],
+)
+def test_a_fleet_with_more_nodes_is_taken_only_if_its_risk_is_less(
+    tried: int, is_taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_ = prepare_input([make_deployment("web", 2, "1")])
+    probe = probe_workload(given_, [POOL], SEEDED)
+    verifier = Verifier(given_, probe, SEEDED, NO_DEMANDS)
+    first = verifier.verify(Fleet({NodeGroupKey(0, ""): 1}))
+    failed = FleetVerdict(first.fleet, first.pending, missing=np.array([1]))
+    found = iter([OtherSeeds(64, 62, 1, failed), OtherSeeds(2, 2), OtherSeeds(tried, tried)])
+    monkeypatch.setattr(verifier, "try_other_seeds", lambda *_, **__: next(found))
+
+    steady, _ = steadied(first, probe, verifier)
+
+    assert (steady.fleet.size() > first.fleet.size()) is is_taken
