@@ -49,7 +49,7 @@ class FleetWorker:
         self._process.start()
         end.close()
         self.task: FleetTask | None = None
-        """What it simulates."""
+        """The task under way."""
         self.is_gone = False
         self._sent_s = 0.0
 

@@ -89,14 +89,14 @@ MUTANTS = [
     Mutant(
         "a binding without a response counts as written",
         BINDINGS,
-        "            raise error\n",
-        "            return\n",
+        "        raise error\n",
+        "        return\n",
     ),
     Mutant(
         "a binding whose look-up fails has failed",
         BINDINGS,
-        "                if not _is_passing(problem):",
-        "                if True:",
+        "            if not _is_passing(problem):",
+        "            if True:",
     ),
     Mutant(
         "the refusal of a repeated binding is a failure",
