@@ -126,7 +126,7 @@ class PodWiseStatus(PodStatus, frozen=True):
 
     @property
     def has_resources(self) -> bool:
-        """The same, also if a container has allocatedResources only."""
+        """Whether resources are granted, also if a container has allocatedResources only."""
         given = (*(self.container_statuses or ()), *(self.init_container_statuses or ()))
         return super().has_resources or any(s.allocated_resources is not None for s in given)
 

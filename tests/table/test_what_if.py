@@ -1,4 +1,4 @@
-"""What-ifs: a one-row copy can be edited, and the table does not change."""
+"""What-ifs edit a one-row copy; the table does not change."""
 
 from typing import Any
 

@@ -31,7 +31,7 @@ class NodeNames:
 
     @classmethod
     def told(cls, console: Console, names: Iterable[str]) -> NodeNames:
-        """The same, and the common suffix is printed once."""
+        """For a console, on which the common suffix of the names is printed once."""
         found = cls.of(console, names)
         if found.suffix:
             console.print(Text(f"Node names without {found.suffix}\n", style="dim"), soft_wrap=True)
