@@ -1,9 +1,10 @@
 """Fleet search: find a cheap fleet on which the scheduler places every pod; every step is verified by a simulation.
 
 Order: the fluid problem, which gives a bound at once; first fit decreasing, to compare with; ever more nodes, if there
-is no plan by then (`growth.py`); whole nodes of the fluid problem, with the smallest reserve on every node with which
-the scheduler places all pods; variants of them; column generation, which raises the bound; then nodes are exchanged:
-the most promising of many fleets by a guess (`screen.py`) are simulated.
+is no plan by then (`first_fit.py`); whole nodes of the fluid problem, with the smallest reserve on every node with
+which the scheduler places all pods; variants of them; column generation, which raises the bound; then nodes are
+exchanged: the most promising of many fleets by a guess (`screen.py`) are simulated. As long as guesses are trusted,
+neither a reserve nor variants are looked for: a descent by guesses is faster.
 
 A fleet on which pods stay pending is not a plan, and still has information: its price plus the value of these pods is
 an estimate of the price of a plan like it. Types and exchanges are judged by it.
@@ -25,6 +26,7 @@ from .exchanges import CLOSE, FleetExchanges
 from .first_fit import grow, pack_first_fit, with_more
 from .fleet import Fleet, all_pools, next_sum, pools_allow, spread_over_zones
 from .fleet_check import Demands, FleetVerdict, Verifier
+from .fleet_draws import BATCH, FleetDraws
 from .fluid import (
     MOST_LP_S,
     MOST_RESERVE,
@@ -38,7 +40,7 @@ from .fluid import (
 )
 from .master import Master
 from .node_probe import Probe
-from .screen import REPAIRS, FleetScreen
+from .screen import FEW_TIES, MANY_TIES, REPAIRS, FleetScreen
 from .search_state import OnSearch, SearchState
 
 AMPLE_RESERVE, FIRST_RESERVE = 1.5, 0.8
@@ -55,17 +57,14 @@ LEAST_RESERVE = 0.5
 """The share of the reserve that there must be without a type."""
 LEFT_FACTOR = 1.3
 """A pod that stays pending costs more than it is worth in the relaxed problem: a plan has gaps."""
-STEPS, MOST_REACH = (0.002, 0.004, 0.008, 0.016), 64.0
-"""Shares of the price that exchanges may save, in turn, and the factor for small fleets."""
-DRAWN, BATCH, UNFIT = 48, 4, 2
-"""Numbers of fleets that are drawn at a time, that are verified then, and that are verified if none seems to be good.
-"""
-STALLS, LONGEST_CHAIN = 4, 12
-"""Number of draws in a row without a cheaper fleet, and of ever cheaper ones, after which the last one is verified."""
+UNFIT = 2
+"""Number of fleets that are verified if none seems to be good."""
+MOST_STEADIED = 2
+"""Number of the last fleets of a descent that get nodes for the pods that stay pending with some seed of ties."""
 WIDE_GAP = 0.25
 """Above the bound by this share, many nodes are exchanged at a time."""
-COARSE_SHARE, COARSE_DRAWN = 8, 16
-"""An eighth of the nodes at first; and how many such fleets are drawn at a time."""
+COARSE_SHARE = 8
+"""An eighth of the nodes at first."""
 PATIENCE = 100
 """Number of exchanges in a row that may fail before the search ends."""
 
@@ -91,12 +90,12 @@ class FleetSearch:
     """The fleet with the lowest estimate."""
     _lead_estimate: float = np.inf
     _screen: FleetScreen | None = None
-    _guessed: Fleet | None = None
-    """The fleet with the lowest guess of those that were drawn last."""
 
     def __post_init__(self) -> None:
         """Without a solution of the relaxed problem, a pod is worth a small node."""
         self._worth = np.full(len(self.probe.classes), min(one.price for one in self.probe.options))
+        if self.kept_room is None and not self.demands.survive:
+            self._screen = FleetScreen(self.probe, self.verifier.settings)
 
     def run(self, until_s: float = np.inf, trusted_until_s: float | None = None) -> SearchState:
         """Search until nothing helps or the time is over. Ctrl-C ends it with the best plan so far."""
@@ -130,8 +129,9 @@ class FleetSearch:
         high = self._begin_with_reserve(fluid)
         self._begin_with_first_fit()
         self._begin_with_many()
-        self._find_reserve(fluid, high)
-        self._vary(fluid)
+        if not self.trusted_screen:
+            self._find_reserve(fluid, high)
+            self._vary(fluid)
         if relaxed is not None and not self._is_over():
             master = Master(problem, self._penalty, relaxed)
             self._relax(master)
@@ -268,30 +268,32 @@ class FleetSearch:
 
     def _improve(self) -> None:
         """Exchange nodes of the most promising fleets; many at a time far above the bound, then fewer and fewer."""
-        exchanges = FleetExchanges(self.probe, self.kept_room)
-        if self._screen is None and self.kept_room is None and not self.demands.survive:
-            self._screen = FleetScreen(self.probe, self.verifier.settings)
-        failures, reach, scale = 0, 1.0, self._first_scale()
+        draws = FleetDraws(
+            FleetExchanges(self.probe, self.kept_room),
+            self.verifier,
+            self.state,
+            self._screen,
+            LEFT_FACTOR * self._worth,
+        )
+        failures, scale = 0, self._first_scale()
         if self.state.best is not None and self.trusted_screen:
-            steady = self.trusted_screen.with_room_for_ties(self.state.best.fleet)
+            steady = self.trusted_screen.with_room_for_ties(self.state.best.fleet, FEW_TIES)
             if steady is not None:
-                self._descend(exchanges, steady, reach, scale)
+                scale = self._descend(draws, steady, scale)
         while self.state.best is not None and failures < PATIENCE and not self._is_over():
-            below = self.state.price
-            drawn = self._draw(exchanges, self.state.best.fleet, reach, scale)
-            if len(drawn) < BATCH and scale == 1:
-                if reach >= MOST_REACH and not drawn:
-                    return
-                reach = min(reach * 2, MOST_REACH)
-            fleets = self._screened(drawn, UNFIT if scale == 1 else 0)
+            below, draws.lead = self.state.price, self._lead
+            drawn = draws.draw(self.state.best.fleet, scale)
+            if draws.is_exhausted:
+                return
+            fleets = draws.screened(drawn, UNFIT if scale == 1 else 0)
             if self.trusted_screen and fleets and not fleets[0][1]:
-                self._descend(exchanges, fleets[0][0], reach, scale)
+                scale = self._descend(draws, fleets[0][0], scale)
                 fleets = []
             self.verifier.announce([fleet for fleet, _ in fleets])
             for fleet, guess in fleets:
                 if not self._is_over():
                     self._is_enough(fleet)
-                    self._learn(fleet, guess)
+                    draws.learn(fleet, guess)
             if self.state.price < below:
                 failures = 0
             elif scale > 1:
@@ -299,26 +301,29 @@ class FleetSearch:
             else:
                 failures += BATCH
 
-    def _descend(self, exchanges: FleetExchanges, fleet: Fleet, reach: float, scale: int) -> None:
-        """Descend from a steady fleet to cheaper ones, and verify the last, or an earlier one if a guess was wrong."""
-        chain, failures = [fleet], 0
-        while failures < STALLS and len(chain) < LONGEST_CHAIN and not self._is_over():
-            found = self._screened(self._draw(exchanges, chain[-1], reach, scale), 0)
-            chain += [one for one, _ in found]
-            failures = 0 if found else failures + 1
-        while chain and self.verifier.has_time() and not self._is_enough(chain[-1]):
-            self._learn(chain.pop(), 0)
-            while chain and not (self.trusted_screen and self.trusted_screen.is_steady(chain[-1])):
-                chain.pop()
+    def _descend(self, draws: FleetDraws, fleet: Fleet, scale: int) -> int:
+        """Descend from a steady fleet to cheaper ones, first with few seeds of ties, then with many, and verify the
+        last, or an earlier one if a guess was wrong.
+
+        Returns the number of nodes that were exchanged at a time in the end.
+        """
+        chain = [fleet]
+        scale = draws.extend(chain, scale, FEW_TIES, self._is_over)
+        steady = draws.steadied(chain[-MOST_STEADIED:])
+        if steady is None:
+            return scale
+        chain = [steady]
+        draws.extend(chain, 1, MANY_TIES, self._is_over)
+        while chain and self.trusted_screen and self.verifier.has_time():
+            if self._is_enough(chain[-1]):
+                break
+            draws.learn(chain.pop(), 0)
+        return scale
 
     @property
     def trusted_screen(self) -> FleetScreen | None:
         """The guesses, if simulations mostly found the same."""
         return self._screen if self._screen is not None and self._screen.is_trusted else None
-
-    def _learn(self, fleet: Fleet, guess: int) -> None:
-        if self._screen is not None and self.verifier.has_verified(fleet):
-            self._screen.learn(guess, len(self.verifier.verify(fleet).pending))
 
     def _first_scale(self) -> int:
         """Number of nodes that are exchanged at a time."""
@@ -326,42 +331,6 @@ class FleetSearch:
         if best is None or self.state.price <= self.state.bound * (1 + WIDE_GAP):
             return 1
         return max(best.fleet.size() // COARSE_SHARE, 1)
-
-    def _draw(
-        self, exchanges: FleetExchanges, best: Fleet, reach: float, scale: int
-    ) -> list[Fleet]:
-        """Fleets near a good one and those of the lowest estimate and guess, cheaper than it by `reach` usual steps."""
-        drawn: dict[object, Fleet] = {}
-        price = best.price(self.probe.options)
-
-        def is_known(fleet: Fleet) -> bool:
-            is_unfit = self._screen is not None and self._screen.is_unfit(fleet)
-            return is_unfit or fleet.key() in drawn or self.verifier.has_verified(fleet)
-
-        is_fine = scale == 1
-        starts = [best, self._lead or best, self._guessed or best] if is_fine else [best]
-        count = DRAWN if is_fine else COARSE_DRAWN
-        for number in range(count if self._screen is not None else BATCH):
-            step = STEPS[number % len(STEPS)] * reach if is_fine else 1.0
-            limits = (max(price * (1 - step), self.state.bound), price - CLOSE)
-            fleet = exchanges.draw(starts[number % len(starts)], limits, is_known, scale)
-            if fleet is not None:
-                drawn[fleet.key()] = fleet
-            elif number >= len(drawn) + len(STEPS):
-                break  # few fleets are left
-        return list(drawn.values())
-
-    def _screened(self, fleets: list[Fleet], unfit: int) -> list[tuple[Fleet, int]]:
-        """The fleets to verify, each with the number of pods that may stay pending: `unfit` if no fleet seems to be
-        good.
-        """
-        if self._screen is not None and fleets:
-            screened = self._screen.choose(fleets, LEFT_FACTOR * self._worth, BATCH, unfit)
-            if screened is not None:
-                self._guessed = screened.best
-                return screened.fleets
-            self._screen = None
-        return [(fleet, 0) for fleet in fleets[:BATCH]]
 
     def _try(self, fleet: Fleet) -> float:
         """Verify and offer a fleet; returns its estimate, which is its price if it is good."""

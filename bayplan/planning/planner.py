@@ -30,7 +30,7 @@ from .search_state import OnSearch, SearchState
 from .solver import load_highs
 from .time_budget import TimeBudget
 
-SEARCH_SHARE, TRUSTED_SHARE = 0.4, 0.65
+SEARCH_SHARE, TRUSTED_SHARE = 0.4, 0.7
 """Shares of the time limit at which the search ends that leaves other seeds out, the second if guesses are trusted."""
 EXTRA_SHARE = 0.007
 """Share of the price up to which nodes are added for twice the pods that wait with another seed: with the next, it is

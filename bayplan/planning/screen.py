@@ -23,7 +23,7 @@ from ..sim.settings import Settings
 from ..table import Ints
 from ..trials import TrialCluster
 from .first_fit import with_more
-from .fleet import Fleet, pools_allow
+from .fleet import Fleet, NodeGroupKey, pools_allow
 from .fleet_check import FleetVerdict
 from .node_probe import Probe
 
@@ -33,8 +33,11 @@ SPARE_ROWS = 8
 """Number of additional nodes that are made in advance for the next fleets."""
 ONCE = range(1)
 """One seed of ties."""
-MANY_TIES = (range(4), *(range(n, 2 * n) for n in (4, 8, 16, 32, 64, 128)))
-"""Seeds of ties with which a fleet is tried as long as it is guessed to be good."""
+FEW_TIES = (range(4), range(4, 16), range(16, 64))
+MANY_TIES = (*FEW_TIES, *(range(n, n + 64) for n in range(64, 512, 64)))
+"""Seeds of ties with which a fleet is tried as long as it is guessed to be good: a search among many fleets with few
+finds those that do well with just these.
+"""
 FEW_FURTHER = 2
 """Number of further pods up to which guesses are trusted."""
 REPAIRS = 10
@@ -70,6 +73,7 @@ class FleetScreen:
         )
         self._unfit: set[object] = set()
         """Keys of fleets on which pods stay pending."""
+        self.missing([Fleet({NodeGroupKey(0, probe.options[0].zones[0]): 1})])  # is it possible?
 
     def missing(self, fleets: Sequence[Fleet], ties: range = ONCE) -> Ints | None:
         """int64 [fleets, classes]: the pods that stay pending, further ones included; None if there is no guess.
@@ -107,17 +111,17 @@ class FleetScreen:
         """Whether pods were guessed to stay pending on a fleet."""
         return fleet.key() in self._unfit
 
-    def is_steady(self, fleet: Fleet) -> bool:
-        """Whether no pod is guessed to stay pending with any of many seeds of ties."""
-        missing = self._missing_with_ties(fleet)
+    def is_steady(self, fleet: Fleet, ties: Sequence[range]) -> bool:
+        """Whether no pod is guessed to stay pending with any of these seeds of ties."""
+        missing = self._missing_with_ties(fleet, ties)
         return missing is not None and not missing.any()
 
-    def with_room_for_ties(self, fleet: Fleet) -> Fleet | None:
-        """The fleet with nodes for pods that are guessed to stay pending with some seed of ties, until none are; None
-        if there are always some, or there is no guess.
+    def with_room_for_ties(self, fleet: Fleet, ties: Sequence[range]) -> Fleet | None:
+        """The fleet with nodes for pods that are guessed to stay pending with some of these seeds of ties, until none
+        are; None if there are always some, or there is no guess.
         """
         for _ in range(REPAIRS):
-            missing = self._missing_with_ties(fleet)
+            missing = self._missing_with_ties(fleet, ties)
             if missing is None:
                 return None
             if not missing.any():
@@ -131,13 +135,18 @@ class FleetScreen:
     @property
     def is_trusted(self) -> bool:
         """Whether no pod depends on others, and simulations mostly found what was guessed."""
-        return self._is_complete and self._further <= FEW_FURTHER
+        return self._is_possible and self._is_complete and self._further <= FEW_FURTHER
 
     def choose(
-        self, fleets: Sequence[Fleet], worth: Floats, most: int, unfit: int
+        self,
+        fleets: Sequence[Fleet],
+        worth: Floats,
+        most: int,
+        unfit: int,
+        ties: Sequence[range],
     ) -> ScreenedFleets | None:
-        """Fleets that are guessed to be good, the cheapest first: one that is steady, or `most` if guesses are not
-        trusted; if there are none, those with the best guesses. None if there are no guesses.
+        """Fleets that are guessed to be good, the cheapest first: one that is steady with `ties`, or `most` if guesses
+        are not trusted; if there are none, `unfit` with the best guesses. None if there are no guesses.
 
         `worth` is that of a pod of each class.
         """
@@ -148,18 +157,18 @@ class FleetScreen:
         order = np.argsort(prices + missing @ worth, kind="stable").tolist()
         fitting = [i for i in order if not missing[i].any()]
         if self.is_trusted:
-            fitting = list(islice((i for i in fitting if self.is_steady(fleets[i])), 1))
+            fitting = list(islice((i for i in fitting if self.is_steady(fleets[i], ties)), 1))
         chosen = [(fleets[i], 0) for i in fitting[:most]]
         if not chosen and self._further:  # without further pods a guess is not too strict
             chosen = [(fleets[i], max(int(missing[i].sum()), 1)) for i in order[:unfit]]
         return ScreenedFleets(chosen, fleets[order[0]])
 
-    def _missing_with_ties(self, fleet: Fleet) -> Ints | None:
-        """int64 per class: the pods that stay pending with at least one of many seeds of ties; None if there is no
+    def _missing_with_ties(self, fleet: Fleet, ties: Sequence[range]) -> Ints | None:
+        """int64 per class: the pods that stay pending with at least one of these seeds of ties; None if there is no
         guess.
         """
-        for ties in MANY_TIES:
-            missing = self.missing([fleet], ties)
+        for some in ties:
+            missing = self.missing([fleet], some)
             if missing is None or missing.any():
                 break
         return None if missing is None else missing[0]

@@ -11,7 +11,7 @@ from bayplan.planning.fleet import Fleet, NodeGroupKey
 from bayplan.planning.fleet_check import NO_DEMANDS, Verifier
 from bayplan.planning.node_probe import Probe, probe_workload
 from bayplan.planning.plan_input import prepare_input
-from bayplan.planning.screen import FleetScreen, bare_pod
+from bayplan.planning.screen import FEW_TIES, FleetScreen, bare_pod
 from bayplan.testing.builders import make_pod
 
 from .test_plan import POOL, SEEDED, SMALL, apart, make_daemon, make_deployment, make_type
@@ -119,13 +119,13 @@ def test_a_fleet_is_steady_if_no_way_to_break_ties_leaves_a_pod_pending() -> Non
     screen = FleetScreen(probe, SEEDED)
 
     lucky = [np.array(screen.missing([fleet_of(1, 1)], range(i, i + 1))).sum() for i in range(9)]
-    steady = screen.with_room_for_ties(fleet_of(1, 1))
+    steady = screen.with_room_for_ties(fleet_of(1, 1), FEW_TIES)
 
     assert set(lucky) == {0, 1}
-    assert not screen.is_steady(fleet_of(1, 1))
+    assert not screen.is_steady(fleet_of(1, 1), FEW_TIES)
     assert screen.is_unfit(fleet_of(1, 1))
     assert steady == fleet_of(1, 2)
-    assert screen.is_steady(fleet_of(1, 2))
+    assert screen.is_steady(fleet_of(1, 2), FEW_TIES)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_fleets_to_simulate_are_chosen(
     for _ in range(learned):
         screen.learn(guessed=0, found=1)
 
-    chosen = screen.choose([fleet_of(*one) for one in numbers], np.ones(2), most=2, unfit=1)
+    chosen = screen.choose([fleet_of(*one) for one in numbers], np.ones(2), 2, 1, FEW_TIES)
 
     assert chosen is not None
     assert chosen.fleets == [(fleet_of(*one), guess) for one, guess in expected]
@@ -174,6 +174,7 @@ def test_there_is_no_guess_for_pods_that_prefer_some_nodes() -> None:
     screen = FleetScreen(probe, SEEDED)
 
     assert screen.missing([fleet_of(1, 1)]) is None
-    assert screen.choose([fleet_of(1, 1)], np.ones(1), most=1, unfit=1) is None
-    assert screen.with_room_for_ties(fleet_of(1, 1)) is None
-    assert not screen.is_steady(fleet_of(1, 1))
+    assert not screen.is_trusted
+    assert screen.choose([fleet_of(1, 1)], np.ones(1), 1, 1, FEW_TIES) is None
+    assert screen.with_room_for_ties(fleet_of(1, 1), FEW_TIES) is None
+    assert not screen.is_steady(fleet_of(1, 1), FEW_TIES)

@@ -116,6 +116,20 @@ def test_no_other_seed_is_tried_when_the_limit_is_over() -> None:
     assert steadied(verdict, search.probe, verifier) == (verdict, OtherSeeds(0, 0, 0))
 
 
+@pytest.mark.parametrize("limit_s", [16.0, 30.0])
+def test_time_for_a_fleet_with_more_nodes_is_left_once_pods_wait_with_a_seed(
+    limit_s: float,
+) -> None:
+    search, verifier, _ = slow_search(limit_s)
+    verdict = verifier.verify(Fleet({NodeGroupKey(0, ""): 8}))
+
+    steady, others = steadied(verdict, search.probe, verifier)
+
+    assert steady.fleet.size() == 9
+    assert others.tried > 0
+    assert others.is_steady
+
+
 @pytest.mark.parametrize(
     ("limit_s", "expected"),
     [
