@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 
 import typer
 
@@ -59,6 +60,8 @@ def root(
 def main() -> None:
     """Run the command; the entry point of the package."""
     gc.set_threshold(COLLECT_AFTER)
+    # NumPy's library of linear algebra starts a thread per core, and these wait actively: a tenth of a second each.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     command_time.is_whole_process = True
     try:
         app(prog_name="bayplan")

@@ -185,6 +185,7 @@ class KubeDriver:
         for kind in sorted(MANY):
             self._follow(RESOURCES[kind])
         self._built.set()
+        self._sender.connect()
         await self.unless_it_fails(self._synced.wait())
 
         def run() -> None:

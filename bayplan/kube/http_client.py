@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from .http1 import Head, ResponseReader, make_request
+from .patient_loop import PatientLoop
 
 CONNECT_TIMEOUT_S = 30.0
 IDLE_S = 90.0
@@ -136,6 +137,8 @@ class HttpConnection(asyncio.Protocol):
             self._fail(LostError(str(error)))
             self.close()
             return
+        if isinstance(loop := asyncio.get_running_loop(), PatientLoop):
+            loop.has_read(len(data))
         self._unread += len(data)
         if self._is_streaming and self._unread > MAX_UNREAD:
             self._pause(True)

@@ -179,6 +179,11 @@ class PostPool:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self.pump)
 
+    def open_first(self) -> None:
+        """Open a channel before there is a request, if there is none."""
+        if not self._channels:
+            self._open_more()
+
     def forget_waiting(self) -> None:
         """Drop the unsent requests without a callback."""
         self._waiting.clear()

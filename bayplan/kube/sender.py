@@ -185,6 +185,11 @@ class Sender:
             else:
                 self._post(order)
 
+    def connect(self) -> None:
+        """Open a connection for the first post: its handshake is over when that comes."""
+        if self._pool is not None:
+            self._pool.open_first()
+
     def post(self, path: str, body: bytes, done: Done, tries: int = MAX_RETRIES) -> None:
         """Post `body` in its turn; `done` receives the response, or the error."""
         self._send(Posting(path, body, done, self._requests, self._send, tries))

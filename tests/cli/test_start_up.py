@@ -54,6 +54,24 @@ def complete(words: str, count: int) -> tuple[set[str], str]:
     return imported(_BAYPLAN_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(count))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="counts the threads that /proc shows")
+def test_numpy_starts_no_threads_of_its_own_in_a_command(tmp_path: Path) -> None:
+    counting = """
+import sys
+from bayplan.cli.main import main
+try:
+    main()
+finally:
+    print(sys.modules["numpy"].__name__, len(list(__import__("pathlib").Path("/proc/self/task").iterdir())))
+"""
+    pods = str(Path(__file__).resolve().parents[2] / "examples" / "capacity" / "api.yaml")
+    environment = {key: value for key, value in os.environ.items() if key != "OPENBLAS_NUM_THREADS"}
+    command = [sys.executable, "-c", counting, "simulate", "-f", pods]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+
+    assert result.stdout.splitlines()[-1] == "numpy 1"
+
+
 def test_the_version_imports_nothing_heavy() -> None:
     modules, printed = imported("--version")
 

@@ -15,6 +15,7 @@ from bayplan.drivers.kube_driver import DriverOptions, KubeDriver
 from bayplan.errors import ApiError
 from bayplan.kube.connection import Connection
 from bayplan.kube.credentials import load_credentials
+from bayplan.kube.post_pipeline import PostPool
 from tests.drivers.driven_server import (
     DEADLINE_S,
     NODES,
@@ -93,6 +94,18 @@ def test_nothing_is_bound_before_it_leads_or_after(server: ServerInThread, drive
         assert not node_of(server, "second")
         driver.lead()
         await until(lambda: node_of(server, "second"))
+
+    drive(work, leads=False)
+
+
+def test_the_connection_for_bindings_is_made_before_there_is_one(
+    server: ServerInThread, drive: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[PostPool] = []
+    monkeypatch.setattr(PostPool, "open_first", lambda pool: opened.append(pool))
+
+    async def work(driver: KubeDriver) -> None:
+        assert len(opened) == 1
 
     drive(work, leads=False)
 

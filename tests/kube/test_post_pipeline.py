@@ -138,6 +138,23 @@ def test_few_requests_have_a_connection_each_and_the_first_waits_for_no_other() 
     assert (open_then[0], server.connections) == (1, 3)
 
 
+def test_a_channel_that_was_opened_ahead_takes_the_first_request() -> None:
+    open_then: list[int] = []
+
+    async def work(pool: PostPool) -> list[Answer | ApiError]:
+        pool.open_first()
+        pool.open_first()
+        while not server.connections:
+            await asyncio.sleep(0)
+        open_then.append(server.connections)
+        return await post(pool, b"a")
+
+    server = FakeServer(lambda count: CREATED)
+    answers = run(server, work)
+
+    assert (open_then, server.connections, answers) == ([1], 1, [Answer(201, b"{}")])
+
+
 def test_server_that_closes_after_an_answer_gets_the_rest_again() -> None:
     server = FakeServer(lambda count: CLOSING if count % 3 == 0 else CREATED)
 

@@ -59,7 +59,7 @@ def run(ctx: typer.Context) -> None:
 
     Example: bayplan run --kubeconfig ~/.kube/config --config scheduler.yaml
     """
-    from ...kube.retry_backoff import make_loop
+    from ...kube.patient_loop import PatientLoop
     from ...observe.logs import set_up_logging
 
     flags: FlagValues = ctx.obj
@@ -73,7 +73,7 @@ def run(ctx: typer.Context) -> None:
     if target := flags.text("write-config-to"):
         write_config(remarked(read_settings(flags)).config, Path(target))
         return
-    with asyncio.Runner(loop_factory=make_loop) as runner:
+    with asyncio.Runner(loop_factory=PatientLoop) as runner:
         code = runner.run(serve(flags))
     if has_blocked_plugins():
         log.warning("a plugin still blocks its thread: ending without it")
