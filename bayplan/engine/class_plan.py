@@ -121,7 +121,7 @@ class Planner:
         self._sorted: StampedCache[Hashable, ClassPlan] = StampedCache("sorted plugins")
 
     def plan(self, pod: Pod, stamp: Hashable) -> tuple[ClassPlan, bool] | None:
-        """The plan for the class of `pod`, and whether it was made for this pod.
+        """The plan for the class of `pod`, which has no pin, and whether it was made for this pod.
 
         None when a settled PreFilter or PreScore refuses such pods.
         """
@@ -129,8 +129,6 @@ class Planner:
         plan = self._plans.get(spec if self._is_by_spec else whole_key(pod), stamp)
         if plan is not None:
             return plan, False
-        if pod.spec.pin:
-            pod = pod.replace(spec=spec)  # pods that are equal but for the name share a plan
         made = self._make(pod, stamp)
         if made is not None:
             self._plans.put(spec if self._is_by_spec else whole_key(pod), made[0])

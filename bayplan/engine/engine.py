@@ -113,7 +113,8 @@ class Engine:
 
         The view of a class that comes for the first time is not cached, unless it surely `comes_again`.
         """
-        planned = self._planned(state, pod)
+        of_class = pod if not pod.spec.pin else pod.replace(spec=pod.pod_class.spec)
+        planned = self._planned(state, of_class)
         if isinstance(planned, Reason):
             return planned
         plan, marks, is_new = planned
@@ -124,18 +125,19 @@ class Engine:
             if self._nominator.node_of(pod):
                 return Reason.NOMINATED
             reserved = self._filtering.reserved(pod, self._table)
-        calls = of_class = PodCalls(state, pod, self._table)
-        if pod.spec.pin:
-            if reserved or pod.spec.claims or not plan.pre_filters.keys() <= marks.quiet:
-                return Reason.PINNED
-            of_class = PodCalls(state, pod.replace(spec=pod.pod_class.spec), self._table)
+        if pod.spec.pin and (
+            reserved or pod.spec.claims or not plan.pre_filters.keys() <= marks.quiet
+        ):
+            return Reason.PINNED
+        calls = PodCalls(state, pod, self._table)
+        asked = calls if of_class is pod else PodCalls(state, of_class, self._table)
         rules = marks.rules if plan.is_plain and not reserved else None
         settled = marks.quiet if rules is None else marks.quiet | rules.plugins
-        if not _run_pre_filters(of_class, plan, settled):
+        if not _run_pre_filters(asked, plan, settled):
             return Reason.PRE_FILTER
         is_cached = comes_again or not is_new or marks.columns != ()
         view = self._view_of(plan, state, pod.priority if reserved else None, is_cached)
-        view.refresh(of_class, reserved)
+        view.refresh(asked, reserved)
         is_plain = plan.is_plain and marks.columns == ()
         return Prepared(calls, view, marks, rules, reserved, is_plain)
 

@@ -165,14 +165,20 @@ CLASS_MUTANTS = [
     Mutant(
         "a view is read stale",
         ENGINE,
-        "        view.refresh(of_class, reserved)",
-        "        if not len(view.values):\n            view.refresh(of_class, reserved)",
+        "        view.refresh(asked, reserved)",
+        "        if not len(view.values):\n            view.refresh(asked, reserved)",
     ),
     Mutant(
         "a pod that names its node leaves no room",
         ENGINE,
-        "            if reserved or pod.spec.claims",
-        "            if pod.spec.claims",
+        "            reserved or pod.spec.claims",
+        "            pod.spec.claims",
+    ),
+    Mutant(
+        "a pod that names its node leaves its own marks to its class",
+        ENGINE,
+        "planned = self._planned(state, of_class)",
+        "planned = self._planned(state, pod)",
     ),
     # Nominated pods
     Mutant(

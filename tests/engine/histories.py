@@ -77,7 +77,10 @@ CLASSES: list[dict[str, Any]] = [
         for w, disk in ((3, "ssd"), (80, "hdd"))
     ),
     {"images": ["app:1", "app:2"], "tolerations": [""]},
-    {"labels": {"app": "web"}, "spread": [even(ZONE, "ScheduleAnyway", maxSkew=2)]},
+    *(
+        {"labels": {"app": "web"}, "spread": [even(ZONE, "ScheduleAnyway", maxSkew=2)], **more}
+        for more in ({"node_affinity": pinned("n1")}, {})
+    ),
     {"labels": {"app": "job"}, "spread": [even(ZONE, "DoNotSchedule", "job")], "cpu": "1"},
     {
         "labels": {"app": "web"},

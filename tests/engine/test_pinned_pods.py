@@ -19,8 +19,9 @@ from bayplan.framework import (
 from bayplan.testing.builders import make_pod
 from bayplan.testing.storage import claim_volume
 from tests.engine.stale_world import decided, make_world
+from tests.rig.mixed_cluster import even
 
-from .histories import World, pinned
+from .histories import ZONE, World, pinned
 
 pytestmark = pytest.mark.usefixtures("kernel_form")
 
@@ -44,6 +45,18 @@ def test_pods_that_name_their_node_have_the_answers_of_their_class() -> None:
     assert world.check(full).totals.keys() == {4}
     world.nominate("r", 4, cpu="4")
     assert not world.check(full).totals
+
+
+def test_a_pod_of_the_same_class_that_names_no_node_counts_the_pods_of_all_nodes() -> None:
+    world = World("default", nodes=0)
+    for number in range(4):
+        world.set_node(number, {"zone": f"z{number % 2}"})
+    spread = {"labels": {"app": "web"}, "spread": [even(ZONE, "ScheduleAnyway")]}
+    for number in range(3):
+        world.bind(f"q{number}", 0, **spread)
+
+    assert world.check(make_pod("one", node_affinity=pinned("n3"), **spread)).totals.keys() == {3}
+    assert len(set(world.check(make_pod("other", **spread)).totals.values())) > 1
 
 
 def test_a_host_port_of_a_nominated_pod_is_taken() -> None:

@@ -404,7 +404,11 @@ def history_of(seed: int, length: int) -> list[Step]:
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate, *([Phase.shrink] if EXAMPLES else [])]
 
 
-@pytest.mark.parametrize("seed", range(max(3, EXAMPLES // 50)))
+USUAL_SEEDS = 3
+"""Seeds of every run. With each of them a pod preempts; of the first forty, two have no preemption."""
+
+
+@pytest.mark.parametrize("seed", range(max(USUAL_SEEDS, EXAMPLES // 50)))
 def test_after_a_long_history_a_scheduler_decides_like_a_new_one(seed: int) -> None:
     size, length = SIZES[seed % len(SIZES)]
     world = World(size)
@@ -415,7 +419,7 @@ def test_after_a_long_history_a_scheduler_decides_like_a_new_one(seed: int) -> N
             error.add_note(f"seed {seed}, step {number}: {step}")
             raise
     assert min(world.seen["scored"], world.seen["refused"]) >= 20, "else it says little"
-    assert world.seen["preempted"] >= 1
+    assert world.seen["preempted"] >= 1 or seed >= USUAL_SEEDS, "else victims are not compared"
 
 
 @settings(
