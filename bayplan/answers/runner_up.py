@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from ..api.node import HOSTNAME, Node
 from ..api.pod import Pod
 from ..api.taints import PREFER_NO_SCHEDULE, tolerated
+from ..runtime import PluginRunError
+from ..scheduler import Attempt
 from ..trials import TrialCluster
 from .account import Alternative, RunnerUp, ScoredNode
 from .manifest_changes import ObjectChange, pointer
@@ -70,16 +72,29 @@ class _Contest:
     def wins(self, changes: Sequence[ObjectChange]) -> bool:
         """Whether the node has the strictly highest score once `changes` are made."""
         with self.situation.changed(changes) as pod:
-            explanation = self.view.ask(pod).decide().explanation
-        totals = explanation.totals if explanation is not None else {}
-        mine = totals.get(self.node_name)
-        return mine is not None and all(
-            mine > total for name, total in totals.items() if name != self.node_name
-        )
+            inquiry = self.view.ask(pod)
+            try:
+                if inquiry.has_extenders:
+                    return _is_ahead(self.node_name, inquiry.decide())
+                best = inquiry.decision().best
+            except PluginRunError as failed:
+                if failed.is_fault:
+                    raise
+                return False
+            return best.ties == 1 and inquiry.table.names[best.row] == self.node_name
 
     def least(self, changes: Sequence[ObjectChange]) -> list[ObjectChange]:
         """The necessary part of `changes` for the node to win; empty when they are not enough."""
         return necessary(changes, self.wins) if self.wins(changes) else []
+
+
+def _is_ahead(node_name: str, attempt: Attempt) -> bool:
+    """Whether no other node has as many points, with those of extenders."""
+    totals = attempt.explanation.totals if attempt.explanation is not None else {}
+    mine = totals.get(node_name)
+    return mine is not None and all(
+        mine > total for name, total in totals.items() if name != node_name
+    )
 
 
 def _ways(contest: _Contest, ahead: Sequence[str]) -> Iterator[Remedy]:

@@ -426,3 +426,39 @@ def test_the_changes_reported_for_the_second_best_node_let_it_win() -> None:
     assert told.runner_up.gap == told.choice.margin > 0
     last = told.runner_up.ways[-1]
     assert [change.text for change in last.changes] == ["cordon n"]
+
+
+def test_changes_that_only_draw_level_are_not_reported() -> None:
+    view, pod = make_view(zone_node("m"), zone_node(), web_pod("o1", "2", "m"), web_pod(labels={}))
+
+    told = explain(view, pod)
+
+    assert told.runner_up is not None
+    reported = [change.text for way in told.runner_up.ways for change in way.changes]
+    assert not [text for text in reported if "pod default/o1" in text], "m is as empty as n then"
+
+
+def test_the_second_best_node_wins_with_the_scores_of_extenders() -> None:
+    def prefer_n(asked: Any) -> Any:
+        return [{"Host": name, "Score": 10 * (name == "n")} for name in asked["NodeNames"]]
+
+    settings = Extender(
+        url_prefix="http://e", prioritize_verb="prioritize", weight=9, node_cache_capable=True
+    )
+    view, pod = make_view(
+        zone_node(),
+        zone_node("m"),
+        web_pod("o1", "2", "n"),
+        web_pod("o2", "1", "m"),
+        web_pod(labels={}),
+        config=replace(default_config(), extenders=(settings,)),
+        extender_transport=lambda config: FakeExtender(prioritize=prefer_n),
+    )
+
+    told = explain(view, pod)
+
+    assert told.choice is not None
+    assert (told.choice.node, told.choice.runner_up) == ("n", "m")
+    assert told.runner_up is not None
+    reported = [change.text for way in told.runner_up.ways for change in way.changes]
+    assert reported == ["cordon n"], "an emptier m is not enough"
