@@ -51,7 +51,7 @@ def test_a_pod_of_the_same_class_that_names_no_node_counts_the_pods_of_all_nodes
     world = World("default", nodes=0)
     for number in range(4):
         world.set_node(number, {"zone": f"z{number % 2}"})
-    spread = {"labels": {"app": "web"}, "spread": [even(ZONE, "ScheduleAnyway")]}
+    spread: dict[str, Any] = {"labels": {"app": "web"}, "spread": [even(ZONE, "ScheduleAnyway")]}
     for number in range(3):
         world.bind(f"q{number}", 0, **spread)
 

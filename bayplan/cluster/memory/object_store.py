@@ -73,17 +73,15 @@ class MemoryCluster(ObjectIndex, Client):
 
     def add_pods(self, pods: Iterable[Pod]) -> list[Pod]:
         """Store new pods and return them as stored: the same as `add` for each of them."""
-        objects = self._objects.setdefault("Pod", {})
-        found = []
-        for pod in pods:
-            key = (pod.namespace, pod.name)
-            if self._handlers or not pod.name or not pod.uid or key in objects:
-                found.append(self.add(pod))
-                continue
-            if pod.resource_version:
-                self._skip_resource_version(pod.resource_version)
-            objects[key] = pod
-            found.append(pod)
+        found, objects = list(pods), self._objects.get("Pod", {})
+        by_key = {(pod.namespace, pod.name): pod for pod in found}
+        is_fresh = len(by_key) == len(found) and objects.keys().isdisjoint(by_key)
+        is_complete = all(pod.name and pod.uid for pod in found)
+        if self._handlers or not is_fresh or not is_complete:
+            return [self.add(pod) for pod in found]
+        for version in {pod.resource_version for pod in found if pod.resource_version}:
+            self._skip_resource_version(version)
+        self._objects["Pod"] = objects | by_key if objects else by_key
         return found
 
     def update(self, obj: AnyObject) -> AnyObject:
