@@ -301,11 +301,11 @@ def need_web_server() -> None:
 def _trust(trust: Callable[[str], None], path: Path, flag: str) -> None:
     try:
         trust(path.read_text())
-    except OSError as error:
-        raise InputError(f"{flag}: {path}: expected a file to read; got {error.strerror}") from None
-    except (ssl.SSLError, ValueError) as error:
+    except (ssl.SSLError, ValueError) as error:  # the former is an OSError, too
         problem = getattr(error, "reason", None) or str(error)
         raise InputError(f"{flag}: {path}: expected certificates, PEM; got {problem}") from None
+    except OSError as error:
+        raise InputError(f"{flag}: {path}: expected a file to read; got {error.strerror}") from None
 
 
 def _listed(data: Mapping[str, str], key: str) -> list[str]:
