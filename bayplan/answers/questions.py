@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ..api.pod import EMPTY_STATUS, Pod
-from ..cluster.memory.absent_owners import is_bare, is_daemon
+from ..cluster.memory.absent_owners import is_bare, stays_with_node
 from ..cluster.memory.pod_index import is_there
 from ..config.defaults import default_config
 from ..config.load import parse_config
@@ -24,7 +24,7 @@ from .stage import Stage
 from .what_if import AddNodes, ClusterChange, Drain, PodChange, Where, ask_what_if
 
 MOST_NODES = 1000
-"""An object that a question may add."""
+"""The most nodes that a question may add."""
 
 
 class DrainQuestion(msgspec.Struct, frozen=True, tag="drain", tag_field="ask", rename="camel"):
@@ -114,7 +114,7 @@ def try_configuration(
 
 def _waiting(obj: InputObject) -> InputObject:
     """A pod that a controller would recreate elsewhere, without its node; any other object as it is."""
-    if not isinstance(obj, Pod) or is_bare(obj) or is_daemon(obj) or not is_there(obj):
+    if not isinstance(obj, Pod) or is_bare(obj) or stays_with_node(obj) or not is_there(obj):
         return obj
     return obj.replace(node_name="", status=EMPTY_STATUS)
 

@@ -89,8 +89,8 @@ def _place_of(file: str, container: Tree, spec: Tree) -> str:
         container.get("volumeMounts") or (), key=lambda mount: -len(str(mount.get("mountPath")))
     )
     for mount in mounts:
-        root = str(mount.get("mountPath"))
-        if file != root and not file.startswith(root.rstrip("/") + "/"):
+        root = str(mount.get("mountPath")).rstrip("/")
+        if file != root and not file.startswith(f"{root}/"):
             continue
         volume = volumes.get(mount.get("name")) or {}
         if config_map := volume.get("configMap"):

@@ -9,10 +9,15 @@ import pytest
 from bayplan.api.dra import ResourceClaim
 from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.cluster.memory.resource_claims import ClaimController
+from bayplan.errors import ApiError
 from bayplan.framework import SKIP, Code, CycleState
 from bayplan.framework.devices import Devices
-from bayplan.plugins.dynamic_resources.plugin import DynamicResources
-from bayplan.testing.builders import make_node
+from bayplan.plugins.dynamic_resources.claim_state import GROUP_DONE, ClaimState, Giving
+from bayplan.plugins.dynamic_resources.claim_writes import ClaimBinder
+from bayplan.plugins.dynamic_resources.plugin import STATE, DynamicResources
+from bayplan.releases.feature_gates import FeatureGates
+from bayplan.releases.release import find_release
+from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.devices import claiming, make_claim, make_class, make_slice, make_template
 from tests.rig.device_world import DeviceWorld
 from tests.rig.groups import GROUP_GATES, group_scenario, make_pod_group
@@ -256,21 +261,12 @@ def test_a_group_that_is_missing_refuses_its_members_also_those_without_claims()
     assert status.message == 'podgroup.scheduling.k8s.io "g" not found'
 
 
-WRONG_NODE = make_claim(
-    "c",
-    devices=["s/d0"],
-    node="elsewhere",
-    status={
-        "reservedFor": [
-            {
-                "apiGroup": "scheduling.k8s.io",
-                "resource": "podgroups",
-                "name": "g",
-                "uid": "group/g",
-            }
-        ]
-    },
-)
+WRONG_NODE_STATUS = {
+    "reservedFor": [
+        {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "group/g"}
+    ]
+}
+WRONG_NODE = make_claim("c", devices=["s/d0"], node="elsewhere", status=WRONG_NODE_STATUS)
 
 
 @pytest.mark.parametrize(
@@ -313,3 +309,147 @@ def test_the_claim_of_a_group_that_fits_nowhere(
     assert attempt.status is not None
     released = "ResourceClaim unreserved for PodGroup" in attempt.status.message
     assert released is (not expected)
+
+
+# Claims that a group gives back
+
+
+def in_the_way(name: str, *users: Any) -> ResourceClaim:
+    """A claim with a device that no node can use."""
+    return make_claim(name, devices=[f"s/{name}"], node="elsewhere", users=users)
+
+
+def group_claim(name: str) -> ResourceClaim:
+    """The same, reserved for the group."""
+    return make_claim(name, devices=[f"s/{name}"], node="elsewhere", status=WRONG_NODE_STATUS)
+
+
+def giving_world(*objects: Any) -> tuple[DeviceWorld, Giving]:
+    """A world with the objects, and what deallocates claims there."""
+    world = DeviceWorld(DynamicResources(), make_node("a"), make_class(), *objects)
+    handle = world.plugin.handle
+    binder = ClaimBinder(handle, Devices.of(handle), 600, has_group_claims=True)
+    return world, Giving(handle, binder)
+
+
+def known_of(world: DeviceWorld, *pods: Any) -> dict[str, ClaimState]:
+    """The claims of pods that were tried, by their keys."""
+    found: dict[str, ClaimState] = {}
+    for pod in pods:
+        state, _ = world.filter(pod)
+        found[pod.key] = state.read(STATE)
+    return found
+
+
+def allocated(world: DeviceWorld, *names: str) -> list[str]:
+    return [name for name in names if world.claim(name).allocation is not None]
+
+
+def test_each_member_of_a_group_gives_back_one_claim() -> None:
+    world, giving = giving_world(*(in_the_way(name) for name in ("c0", "c1", "c2")))
+    pods = [claiming("c0", "c1", name="p"), claiming("c2", name="q")]
+
+    status = giving.give_back_of_group(pods, known_of(world, *pods))
+
+    assert (status.code, status.message) == (Code.Unschedulable, GROUP_DONE)
+    assert allocated(world, "c0", "c1", "c2") == ["c1"]
+
+
+@pytest.mark.parametrize(
+    "tried",
+    [
+        pytest.param([], id="was not tried"),
+        pytest.param([make_pod("p")], id="has no claims"),
+    ],
+)
+def test_a_member_without_claims_keeps_no_other_from_giving_back(tried: list[Any]) -> None:
+    world, giving = giving_world(in_the_way("c"))
+    pods = [make_pod("p"), claiming("c", name="q")]
+    known = known_of(world, pods[1]) | {pod.key: ClaimState() for pod in tried}
+
+    giving.give_back_of_group(pods, known)
+
+    assert allocated(world, "c") == []
+
+
+def test_a_member_keeps_a_claim_that_another_pod_uses() -> None:
+    world, giving = giving_world(in_the_way("c", make_pod("other")))
+    pod = claiming("c", name="p")
+
+    giving.give_back_of_group([pod], known_of(world, pod))
+
+    assert allocated(world, "c") == ["c"]
+
+
+def test_a_write_that_fails_ends_the_deallocation_for_a_group() -> None:
+    world, giving = giving_world(in_the_way("c0"), in_the_way("c1"))
+    pods = [claiming("c0", name="p"), claiming("c1", name="q")]
+    known = known_of(world, *pods)
+    world.failures = [ApiError("the server is not there")]
+
+    status = giving.give_back_of_group(pods, known)
+
+    assert (status.code, status.message) == (Code.Error, "the server is not there")
+    assert allocated(world, "c0", "c1") == ["c0", "c1"]
+
+
+@pytest.mark.parametrize(
+    ("failures", "reserved"),
+    [
+        pytest.param([], ["c1"], id="the first when it is written"),
+        pytest.param([ApiError("conflict")], ["c0"], id="the second when the first is not"),
+        pytest.param([ApiError("conflict"), ApiError("late")], ["c0", "c1"], id="none"),
+    ],
+)
+def test_one_claim_of_a_group_is_released(failures: list[Exception], reserved: list[str]) -> None:
+    names = ["c0", "c1"]
+    group = make_pod_group("g", claims={f"claim-{i}": name for i, name in enumerate(names)})
+    world, giving = giving_world(group, *map(group_claim, names))
+    pod = member("p", *names)
+    (known,) = known_of(world, pod).values()
+    world.failures = [*failures]
+
+    status = giving.give_back(known, pod, has_group_claims=True)
+
+    assert [name for name in names if world.claim(name).status.reserved_for] == reserved
+    assert (status is None) is (len(reserved) == 2)
+
+
+def test_a_claim_of_a_group_that_cannot_be_released_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world, giving = giving_world(make_pod_group("g", claims={"claim-0": "c"}), group_claim("c"))
+    pod = member("p", "c")
+    (known,) = known_of(world, pod).values()
+    world.failures = [ApiError("conflict")]
+
+    giving.give_back(known, pod, has_group_claims=True)
+
+    assert caplog.messages == ["claim default/c: cannot be unreserved: conflict"]
+
+
+def test_a_pod_outside_of_groups_releases_no_claim_of_a_group() -> None:
+    world, giving = giving_world(make_pod_group("g", claims={"claim-0": "c"}), group_claim("c"))
+    pod = claiming("c", name="p")
+    (known,) = known_of(world, pod).values()
+
+    assert giving.give_back(known, pod, has_group_claims=True) is None
+    assert world.claim("c").status.reserved_for
+
+
+def test_members_that_fit_nowhere_give_back_their_claims_in_v1_37() -> None:
+    scenario = Scenario(
+        make_node("a"),
+        make_class(),
+        make_slice("s", "d0", "d1"),
+        in_the_way("c0"),
+        in_the_way("c1"),
+        make_pod_group("g", 2),
+        feature_gates=FeatureGates({"GenericWorkload": True}, release=find_release("1.37")),
+    )
+    scenario.add(member("p", "c0"), member("q", "c1"))
+
+    scenario.scheduler.schedule_one()
+
+    claims = [scenario.cluster.get("ResourceClaim", "default", name) for name in ("c0", "c1")]
+    assert [claim.allocation for claim in claims] == [None, None]

@@ -73,8 +73,6 @@ def scale_replica_sets(
     if len(active) <= 1:
         only = next(iter(active), newest or next(iter(sizes), ""))
         return {**sizes, only: wanted} if only else dict(sizes)
-    if active.get(newest) == wanted:
-        return {name: wanted if name == newest else 0 for name in sizes}
     if deployment.spec.strategy is not None and deployment.spec.strategy.type == RECREATE:
         return dict(sizes)
     most, most_before = _most(deployment), _most(former)

@@ -107,7 +107,7 @@ def running(api: ServerInThread, tmp_path: Path) -> Iterator[Running]:
     running.until_ready()
     yield running
     if running.process.poll() is None:
-        running.process.kill()
+        running.process.terminate()
         running.process.communicate()
 
 
@@ -406,7 +406,7 @@ def guarded(tmp_path: Path) -> Iterator[Running]:
         running = Running(api, tmp_path, "--bind-address=0.0.0.0")
         running.until_ready()  # probes need none
         yield running
-        running.process.kill()
+        running.process.terminate()
         running.process.communicate()
 
 

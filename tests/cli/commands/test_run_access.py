@@ -27,7 +27,7 @@ PUBLISHED = {
     "requestheader-username-headers": '["X-Remote-User"]',
     "requestheader-group-headers": '["X-Remote-Group"]',
 }
-"""What an API server publishes of its authentication, in a ConfigMap."""
+"""The data of the ConfigMap in which an API server publishes its authentication."""
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def running_with(
             running.until_ready()
             yield running
         finally:
-            running.process.kill()
+            running.process.terminate()
             running.process.communicate()
 
 

@@ -12,7 +12,12 @@ from bayplan.cluster.memory.admission import Admission
 from bayplan.cluster.memory.controllers import Controllers
 from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.cluster.memory.pod_index import target_node
-from bayplan.cluster.memory.rollouts import rollout_limits
+from bayplan.cluster.memory.rollouts import (
+    ReplicaCount,
+    plan_rollout,
+    rollout_limits,
+    scale_replica_sets,
+)
 from bayplan.manifests.timeline import ObjectPatch, Timeline, TimelineEvent, TimelineTarget
 from bayplan.sim import Simulation
 from bayplan.testing.builders import make_node, make_object, make_pod
@@ -107,6 +112,114 @@ def test_a_rollout_goes_on_as_pods_become_ready(limits: Any, steps: list[list[in
     assert seen == steps
     assert rig.sizes() == [0, 4]
     assert list(rig.cpus().values()) == [2, 2, 2, 2]
+
+
+ONE_BY_ONE = strategy(maxSurge=0, maxUnavailable=1)
+SURGE_3 = strategy(maxSurge=3, maxUnavailable=2)
+
+
+@pytest.mark.parametrize(
+    ("spec", "change", "sizes", "found"),
+    [
+        pytest.param(
+            SURGE_3, (3, 5), {"old": 3}, {"old": 5}, id="a single one that is active gets all"
+        ),
+        pytest.param(
+            SURGE_3, (0, 2), {"new": 0, "old": 0}, {"new": 2}, id="of none that is active the new"
+        ),
+        pytest.param(
+            SURGE_3, (0, 2), {"b": 0, "a": 0}, {"b": 2}, id="without a new one the latest gets all"
+        ),
+        pytest.param(SURGE_3, (0, 2), {}, {}, id="without replica sets there is nothing to scale"),
+        pytest.param(
+            {"strategy": {"type": "Recreate"}},
+            (3, 5),
+            {"new": 1, "old": 2},
+            {"new": 1, "old": 2},
+            id="to recreate, all stay as they are",
+        ),
+        pytest.param(
+            SURGE_3,
+            (10, 15),
+            {"new": 5, "old": 8},
+            {"new": 7, "old": 11},
+            id="more pods are shared by size, as in the documentation of Kubernetes",
+        ),
+        pytest.param(
+            SURGE_3,
+            (10, 6),
+            {"new": 5, "old": 8},
+            {"new": 3, "old": 6},
+            id="fewer pods are shared by size, with room for the surge",
+        ),
+        pytest.param(
+            SURGE_3,
+            (10, 5),
+            {"new": 5, "old": 8},
+            {"new": 3, "old": 5},
+            id="the new one is not enough while its pods are not available",
+        ),
+        pytest.param(
+            strategy(maxSurge=1, maxUnavailable=0),
+            (4, 3),
+            {"new": 2, "old": 2},
+            {"new": 2, "old": 2},
+            id="as many as the surge allows stay",
+        ),
+        pytest.param(
+            ONE_BY_ONE,
+            (3, 5),
+            {"new": 1, "b": 1, "a": 1},
+            {"new": 2, "b": 2, "a": 1},
+            id="where shares are too many, the oldest gets none",
+        ),
+        pytest.param(
+            ONE_BY_ONE,
+            (3, 4),
+            {"new": 1, "b": 1, "a": 1},
+            {"new": 2, "b": 1, "a": 1},
+            id="the rest goes to the newest of the largest",
+        ),
+        pytest.param(
+            ONE_BY_ONE,
+            (3, 2),
+            {"new": 1, "b": 1, "a": 1},
+            {"new": 1, "b": 1},
+            id="the rest is taken from the oldest of the largest",
+        ),
+        pytest.param(SURGE_3, (10, 0), {"new": 5, "old": 8}, {}, id="no replicas are none in any"),
+    ],
+)
+def test_a_new_number_of_replicas_is_shared_among_the_replica_sets(
+    spec: Any, change: tuple[int, int], sizes: dict[str, int], found: dict[str, int]
+) -> None:
+    """Newest first in `sizes`; replica sets that `found` does not name get none."""
+    former, deployment = (make_workload(replicas=replicas, **spec) for replicas in change)
+    newest = "new" if "new" in sizes else ""
+
+    shared = scale_replica_sets(former, deployment, sizes, newest)
+
+    assert shared == dict.fromkeys(sizes, 0) | found
+
+
+def test_a_deployment_that_is_scaled_in_a_rollout_keeps_the_shares() -> None:
+    rig = RolloutRig(make_workload(replicas=10, **SURGE_3))
+
+    rig.change(replicas=10, cpu="2", **SURGE_3)
+    before = rig.sizes()
+    rig.change(replicas=15, cpu="2", **SURGE_3)
+
+    assert before == [8, 5]
+    assert rig.sizes() == [11, 7]
+
+
+def test_a_new_replica_set_that_is_too_large_shrinks_before_the_old_ones_go() -> None:
+    deployment = make_workload(replicas=3, **strategy(maxSurge=1, maxUnavailable=0))
+    counts = {"old": ReplicaCount(2, 2), "new": ReplicaCount(5, 1)}
+
+    sizes = plan_rollout(deployment, counts, "new")
+
+    assert sizes == {"old": 2, "new": 3}, "with one new pod available, both old ones must stay"
 
 
 def test_recreate_waits_until_the_old_pods_are_gone() -> None:
