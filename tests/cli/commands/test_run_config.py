@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bayplan.apiserver.server import make_kubeconfig
-from bayplan.cli.commands.run import connect, with_policy
+from bayplan.cli.commands.run import connect, other_release, with_policy
 from bayplan.cli.flags.command import FlagValues
 from bayplan.cli.flags.run_settings import read_settings
 from bayplan.cli.main import app
@@ -109,3 +109,43 @@ def test_the_policy_of_a_config_map_is_read_from_the_cluster(tmp_path: Path) -> 
 def test_a_config_map_without_a_policy_is_an_error(tmp_path: Path) -> None:
     with api_server(runs_pods=False) as api, pytest.raises(ConfigError, match="kube-system/policy"):
         read_policy(api, tmp_path, {"other": "text"})
+
+
+def test_the_kubeconfig_of_the_configuration_comes_first_and_master_is_the_server(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    configured, config = tmp_path / "configured", tmp_path / "config.yaml"
+    configured.write_text(json.dumps(make_kubeconfig("http://127.0.0.1:1")))
+    client = {"clientConnection": {"kubeconfig": str(configured)}}
+    config.write_text(json.dumps({"delayCacheUntilActive": True, **client}))
+    given = {"config": str(config), "kubeconfig": "other", "master": "http://127.0.0.1:2/"}
+
+    async def server() -> str:
+        connection = await connect(FlagValues(given))
+        try:
+            return connection.credentials.server
+        finally:
+            await connection.close()
+
+    assert asyncio.run(server()) == "http://127.0.0.1:2"
+    assert f"--kubeconfig has no effect: the configuration names {configured}" in caplog.text
+
+
+def test_an_api_server_of_another_release_than_the_settings_is_noticed(tmp_path: Path) -> None:
+    async def read(api: ServerInThread, release: str) -> str:
+        kubeconfig = tmp_path / "kubeconfig"
+        tree = make_kubeconfig(api.server.url, token=api.server.token)
+        kubeconfig.write_text(json.dumps(tree))
+        flags = FlagValues({"kubeconfig": str(kubeconfig)})
+        connection = await connect(flags)
+        try:
+            settings = read_settings(flags, release)
+            async with asyncio.timeout(1):
+                return await other_release(settings, connection, asyncio.Event())
+        finally:
+            await connection.close()
+
+    with api_server(runs_pods=False) as api:
+        assert asyncio.run(read(api, "v1.34.11")).startswith("v1.36")
+        with pytest.raises(TimeoutError):  # one of the same release is nothing to tell
+            asyncio.run(read(api, "v1.36.4"))
