@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bayplan.answers.judged_decision import Agreement
+from bayplan.cli.commands.shadow import line_of
 from bayplan.clock import SystemClock
 from bayplan.config.defaults import default_config
 from bayplan.drivers.kube_driver import KubeDriver
@@ -112,6 +113,36 @@ def test_a_binding_against_the_rules_is_different(api: ServerInThread, kubeconfi
     assert (found.pod, found.node, found.plugins) == ("default/p", "full", ["NodeResourcesFit"])
 
 
+def test_a_difference_is_counted_once_its_objects_were_listed_again(
+    api: ServerInThread, kubeconfig: Path
+) -> None:
+    api.make("/api/v1/nodes", node_tree("n0"))
+    api.make("/api/v1/nodes", node_tree("full"))
+    api.make(PODS, cpu_pod("there", "3500m", "full"))
+
+    async def run() -> str:
+        async with shadowed(kubeconfig) as (live, _):
+            assert live.run is not None
+            account = live.run.account
+            await asyncio.to_thread(api.make, PODS, cpu_pod("p", "1"))
+            await asyncio.to_thread(bind, api, "p", "full")
+            await until(lambda: account.differences)
+            assert not account.skipped
+            return line_of(live)
+
+    assert "1 different" in asyncio.run(run())
+
+
+def test_a_shadow_that_has_not_read_the_cluster_has_nothing_to_show(kubeconfig: Path) -> None:
+    async def run() -> str:
+        connection = Connection(await load_credentials(kubeconfig))
+        live = LiveShadow(connection, lambda found: ShadowRun(found, Settings()), SystemClock())
+        await connection.close()
+        return line_of(live)
+
+    assert asyncio.run(run()) == "reading the cluster"
+
+
 def test_a_shadow_that_is_behind_follows_and_skips(
     api: ServerInThread, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +157,13 @@ def test_a_shadow_that_is_behind_follows_and_skips(
                 await asyncio.to_thread(bind, api, f"p{number}", "n0")
             await until(lambda: followed_pods(live) == 3)
             assert live.is_behind
+            assert line_of(live).startswith("3 pods seen, 0 same, ")
+            assert line_of(live).endswith(", behind")
+            monkeypatch.setattr(live_shadow, "BEHIND_S", 1000.0)
+            monkeypatch.setattr(live_shadow, "CAUGHT_UP_S", 1000.0)
+            await asyncio.to_thread(api.make, PODS, cpu_pod("next", "100m"))
+            await until(lambda: not live.is_behind)
+            assert not line_of(live).endswith(", behind")
         return live
 
     live = asyncio.run(run())
