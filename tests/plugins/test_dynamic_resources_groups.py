@@ -320,7 +320,7 @@ def in_the_way(name: str, *users: Any) -> ResourceClaim:
 
 
 def group_claim(name: str) -> ResourceClaim:
-    """The same, reserved for the group."""
+    """A claim with such a device, whose status reserves it for the group."""
     return make_claim(name, devices=[f"s/{name}"], node="elsewhere", status=WRONG_NODE_STATUS)
 
 

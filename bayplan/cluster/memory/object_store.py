@@ -73,7 +73,7 @@ class MemoryCluster(ObjectIndex, Client):
 
     def add_pods(self, pods: Iterable[Pod]) -> list[Pod]:
         """Store new pods and return them as stored: the same as `add` for each of them."""
-        found, objects = list(pods), self._objects.get("Pod", {})
+        found, objects = list(pods), self._objects.setdefault("Pod", {})
         by_key = {(pod.namespace, pod.name): pod for pod in found}
         is_fresh = len(by_key) == len(found) and objects.keys().isdisjoint(by_key)
         is_complete = all(pod.name and pod.uid for pod in found)
@@ -81,7 +81,10 @@ class MemoryCluster(ObjectIndex, Client):
             return [self.add(pod) for pod in found]
         for version in {pod.resource_version for pod in found if pod.resource_version}:
             self._skip_resource_version(version)
-        self._objects["Pod"] = objects | by_key if objects else by_key
+        if objects:
+            objects.update(by_key)
+        else:
+            self._objects["Pod"] = by_key
         return found
 
     def update(self, obj: AnyObject) -> AnyObject:

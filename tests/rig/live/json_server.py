@@ -13,9 +13,16 @@ from typing import Any
 
 from bayplan.cluster.certificates import make_certificate
 
+POLL_S = 0.01
+"""Seconds until a request to stop is noticed."""
+
+
+class _Listener(ThreadingHTTPServer):
+    request_queue_size = 64  # a client opens many connections at once
+
 
 class JsonServer:
-    """Answers each path, and the body that is posted, with a status and a tree.
+    """Answers each path, and the body that is posted, with a status and a tree; connections stay open.
 
     With a `folder` it serves HTTPS with a certificate that is written there; `bundle` is that in base64.
     """
@@ -24,6 +31,9 @@ class JsonServer:
         self, answer: Callable[[str, Any], tuple[int, Any]], folder: Path | None = None
     ) -> None:
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            wbufsize = -1  # head and body are sent together
+
             def do_GET(self) -> None:
                 self._respond(None)
 
@@ -42,10 +52,10 @@ class JsonServer:
 
             def log_message(self, *arguments: Any) -> None: ...
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = _Listener(("127.0.0.1", 0), Handler)
         self.bundle = "" if folder is None else self._encrypt(folder)
         self.port = int(self._server.server_address[1])
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(POLL_S,), daemon=True).start()
 
     def _encrypt(self, folder: Path) -> str:
         certificate = make_certificate()
