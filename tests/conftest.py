@@ -1,6 +1,7 @@
 """Settings for all tests."""
 
 import gc
+import logging
 import os
 import re
 import signal
@@ -34,6 +35,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def plugins_are_in_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plugins of a test count as part of the package: their errors have kube-scheduler's words and nothing more."""
     monkeypatch.setattr(plugin_failures, "is_in_tree", lambda plugin: True)
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """Commands called in the process of a test set up logging; the next test does not get their handlers and level."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture(scope="session", autouse=True)

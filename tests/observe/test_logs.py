@@ -1,22 +1,12 @@
 import io
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 
 from bayplan.observe.logs import set_up_logging, set_verbosity, step
 
 log = logging.getLogger("bayplan.somewhere")
-
-
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 def write(verbosity: int | None = None, *, as_json: bool = False) -> list[str]:

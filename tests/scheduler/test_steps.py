@@ -2,8 +2,6 @@
 
 import io
 import json
-import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -37,15 +35,6 @@ class Broken(ScorePlugin):
         if self.calls > 2:
             raise ValueError("no score")
         return 0
-
-
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 def log_at(verbosity: int, *pods: Any, nodes: int = 2, **options: Any) -> list[Line]:
