@@ -200,8 +200,9 @@ cdef class GroupTracker:
     def nth_best(self, Py_ssize_t n):
         """The n-th row, from 0, that has the highest total; there are more than n."""
         cdef int64_t best = self.highest()
-        cdef Py_ssize_t row = 0
-        while self.total_at(row) != best or n > 0:
-            n -= self.total_at(row) == best
+        cdef Py_ssize_t group, row = -1
+        while n >= 0:
             row += 1
+            group = self.numbers[row]
+            n -= group >= 0 and self.value_of[row] + self.points_of[group] == best
         return row

@@ -8,7 +8,8 @@ before the question, with the other pods that waited; whether and where it was p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from ..api.node import Node
 from ..api.pod import DO_NOT_SCHEDULE, Pod, PodAffinityTerm, TopologySpreadConstraint
@@ -17,7 +18,7 @@ from ..api.taints import NO_EXECUTE, NO_SCHEDULE, Taint, find_untolerated
 from ..choices import NEAREST
 from ..errors import counted
 from ..framework import Code, Status
-from ..scheduler import Attempt, Explanation
+from ..scheduler import Attempt, Explanation, PluginScore
 from ..scheduler.all_refusals import AllRefusals
 from ..trials import TrialCluster
 from .account import (
@@ -202,34 +203,57 @@ def judge(view: TrialCluster, pod: Pod, account: PodExplanation) -> Attempt:
 
 def _note_scores(told: Explanation, attempt: Attempt, account: PodExplanation) -> None:
     account.score_plugins = [WeightedPlugin(plugin=s.plugin, weight=s.weight) for s in told.scores]
+    names = list(told.totals)
+    points = _by_node(names, {s.plugin: _weighted(s) for s in told.scores})
+    raw = _by_node(names, {s.plugin: s.raw for s in told.scores})
     nodes = [
-        ScoredNode(
-            name=name,
-            total=total,
-            points={s.plugin: s.normalized[name] * s.weight for s in told.scores if name in s.raw},
-            raw={s.plugin: s.raw[name] for s in told.scores if name in s.raw},
-        )
-        for name, total in told.totals.items()
+        ScoredNode(name=name, total=total, points=own, raw=own_raw)
+        for (name, total), own, own_raw in zip(told.totals.items(), points, raw, strict=True)
     ]
     winner = attempt.node_name
-    nodes.sort(key=lambda node: (-node.total, node.name != winner, node.name))
+    _rank(nodes, winner)
     account.scores = nodes
     account.choice = choose(nodes, winner, attempt.from_nomination) if winner else None
 
 
+def _weighted(score: PluginScore) -> dict[str, int]:
+    return {name: points * score.weight for name, points in score.normalized.items()}
+
+
+def _by_node(
+    names: Sequence[str], columns: Mapping[str, Mapping[str, int]]
+) -> Iterator[dict[str, int]]:
+    """For each node the numbers of the plugins; an extender may have none for some nodes."""
+    if columns and all(len(numbers) == len(names) for numbers in columns.values()):
+        whole = [map(numbers.__getitem__, names) for numbers in columns.values()]
+        return (dict(zip(columns, row, strict=True)) for row in zip(*whole, strict=True))
+    return (
+        {plugin: numbers[name] for plugin, numbers in columns.items() if name in numbers}
+        for name in names
+    )
+
+
+def _rank(nodes: list[ScoredNode], winner: str) -> None:
+    """Sort the nodes: best first, the winner before those that are equal, these by name."""
+    nodes.sort(key=attrgetter("name"))
+    nodes.sort(key=attrgetter("total"), reverse=True)
+    best = next((i for i, node in enumerate(nodes) if node.name == winner), None)
+    if best is not None:
+        equal = next(i for i, node in enumerate(nodes) if node.total == nodes[best].total)
+        nodes.insert(equal, nodes.pop(best))
+
+
 def choose(
-    nodes: Collection[ScoredNode], winner: str, from_nomination: bool = False
+    ranked: Sequence[ScoredNode], winner: str, from_nomination: bool = False
 ) -> Choice | None:
-    """Reason why `winner` is ranked where it is; None when it is not feasible."""
-    by_name = {node.name: node for node in nodes}
-    best = by_name.get(winner)
+    """Reason why `winner` has its place among the nodes, best first; None when it is not feasible."""
+    best = next((node for node in ranked if node.name == winner), None)
     if best is None:
         return None
     choice = Choice(node=winner, total=best.total, equals=0, from_nomination=from_nomination)
-    choice.equals = sum(node.total == best.total for node in nodes)
-    rivals = [node for node in nodes if node.name != winner]
-    if rivals:
-        rival = max(rivals, key=lambda node: node.total)
+    choice.equals = sum(node.total == best.total for node in ranked)
+    rival = next((node for node in ranked if node is not best), None)
+    if rival is not None:
         choice.runner_up, choice.margin = rival.name, best.total - rival.total
         choice.ahead = ahead_of(best, rival)
     return choice
@@ -297,7 +321,7 @@ def _remark_on_place(account: PodExplanation, node_name: str) -> None:
         return
     if best is not None and totals[node_name] == best.total:
         account.choice = choose(account.scores, node_name)
-        account.scores.sort(key=lambda n: (-n.total, n.name != node_name, n.name))
+        _rank(account.scores, node_name)
     elif best is not None:
         gap = best.total - totals[node_name]
         ahead = f"{counted(gap, 'point')} ahead of {node_name}"

@@ -49,7 +49,7 @@ def find_pods(
         more = [(one.manifest_kind, group_of(one.api_version)) for one in customs]
         more += ((kind, group) for group, kind in known_workload_kinds())
         kind = None if is_pod else custom_kind(view.cluster, parts[0], OWNED, more)
-    if len(parts) == 2 and any((pod.namespace, pod.name) == tuple(parts) for pod in view.pods()):
+    if len(parts) == 2 and view.cluster.get("Pod", *parts) is not None:
         kind = None  # a namespace may have the name of a kind
     if kind is not None:
         within = namespace if len(parts) == 2 or not parts[1] else parts[1]

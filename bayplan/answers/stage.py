@@ -243,6 +243,6 @@ def _at_once(objects: Iterable[InputObject], place_of: PlaceOf) -> list[ClusterO
                 "its --until and --to write the cluster at a moment"
             )
             raise InputError(f"{place}: {expected}" if place else expected)
-        if not created_at(obj):
+        if not obj.annotations or not created_at(obj):
             present.append(obj)
     return present

@@ -11,7 +11,7 @@ from itertools import chain, zip_longest
 import numpy as np
 
 from ..api.node import Node
-from ..api.pod import Pod, classes_of
+from ..api.pod import Pod
 from ..clock import Clock, SystemClock
 from ..errors import BayplanError
 from ..table import Ints, NodeTable
@@ -138,12 +138,11 @@ class Cache:
 
     def add_pods(self, fresh: Mapping[str, Pod]) -> None:
         """Add pods reported on their nodes, by uid, none of which the cache has."""
-        samples = dict(zip(classes_of(fresh.values()), fresh.values(), strict=True))
-        grouped = {pod_class for pod_class, pod in samples.items() if group_keys(pod)}
+        samples = self._writer.add_pods(fresh.values())
+        grouped = {pod.pod_class for pod in samples if group_keys(pod)}
         for pod in fresh.values() if grouped else ():
             if pod.pod_class in grouped:
                 self.pod_groups.set_pod(pod)
-        self._writer.add_pods(fresh.values())
         self._pods.update(fresh)
 
     def add_copies(self, pod: Pod, row: int, count: int) -> None:

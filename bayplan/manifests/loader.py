@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -23,6 +23,7 @@ from ..api.wire.kinds import KINDS, group_of
 from ..api.workloads import HorizontalPodAutoscaler
 from ..errors import DecodeError, InputError
 from . import stage_documents as _stage_documents  # noqa: F401 -- registers the kind PodStages
+from .bay_format import is_bay
 from .decoder import Found, NotInPiecesError, iter_source
 from .field_check import MisfitField, unknown_text
 from .foreign_documents import template_fault
@@ -34,6 +35,7 @@ DESCRIBE_KIND = "describe the kind in a file for --workload-kinds, or go on with
 _NUMBERS = re.compile(r"\[\d+\]")
 _SYNTAX = re.compile(r"line \d+: |expected (?:JSON|YAML|a key)")
 
+T = TypeVar("T")
 OnProgress: TypeAlias = Callable[[int, int], None]
 """Progress callback: bytes done and bytes in total."""
 
@@ -104,6 +106,17 @@ class Manifests(msgspec.Struct):
     """Where autoscalers limit their series; lists without items; repeated keys."""
     invalid: dict[FaultKey, ManifestFault] = msgspec.field(default_factory=dict)
     """Objects that kube-apiserver refuses, by file, kind, and reason without names."""
+    types: set[type] = msgspec.field(default_factory=set)
+    """The types of the objects."""
+
+    def __post_init__(self) -> None:
+        self.types.update(map(type, self.objects))
+
+    def of_type(self, kind: type[T]) -> list[T]:
+        """The objects of a type; if there are none, not one of a million pods is looked at."""
+        if kind not in self.types:
+            return []
+        return [obj for obj in self.objects if isinstance(obj, kind)]
 
     @property
     def remarks(self) -> list[str]:
@@ -145,6 +158,7 @@ class Manifests(msgspec.Struct):
         match found.content:
             case list() as objects:  # of a list, all of which affect scheduling
                 self.objects += cast(list[InputObject], objects)
+                self.types.update(map(type, objects))
                 self.places += [ItemPlaces(*place, objects)] * len(objects)
             case MisfitField() as misfit:
                 self._add_misfit(place, misfit)
@@ -158,6 +172,7 @@ class Manifests(msgspec.Struct):
                 self.unused[kind_name(unknown)] += 1
             case obj:
                 self.objects.append(cast(InputObject, obj))
+                self.types.add(type(obj))
                 self.places.append(place)
                 if isinstance(obj, CustomWorkload):
                     self._add_unmade(obj)
@@ -184,6 +199,7 @@ class Manifests(msgspec.Struct):
         """Append the contents of `other`."""
         self.objects += other.objects
         self.places += other.places
+        self.types |= other.types
         self.unused += other.unused
         self.unknown |= other.unknown
         self.invalid |= other.invalid
@@ -192,7 +208,7 @@ class Manifests(msgspec.Struct):
 
     def drive_autoscalers(self) -> None:
         """Have series that name autoscalers change the workloads of these."""
-        autoscalers = [obj for obj in self.objects if isinstance(obj, HorizontalPodAutoscaler)]
+        autoscalers = self.of_type(HorizontalPodAutoscaler)
         if not autoscalers:
             return
         driven = DrivenAutoscalers(autoscalers)
@@ -231,11 +247,12 @@ def read_manifests(paths: Iterable[str | Path], on_progress: OnProgress | None =
     given = list(paths)
     groups = [find_files([path]) for path in given]
     total, done = total_size(file for files in groups for file in files), 0
-    manifests = Manifests()
+    manifests, is_snapshot = Manifests(), False
     blank = [0] * len(groups)
     with _garbage_collection_off():
         for i, file in ((i, file) for i, files in enumerate(groups) for file in files):
             source = open_source(file, takes_bay=True)
+            is_snapshot = is_bay(source.data) and sum(map(len, groups)) == 1
 
             def tell(share: float, size: int = source.size, before: int = done) -> None:
                 if on_progress is not None:
@@ -253,7 +270,8 @@ def read_manifests(paths: Iterable[str | Path], on_progress: OnProgress | None =
             raise InputError(f"{shown_name(path)}: expected objects; got no document")
     if given and not manifests.objects and not manifests.unused:
         raise InputError(f"{given[0]}: expected objects; got none")
-    _keep_last(manifests)
+    if not is_snapshot:  # which has an object once
+        _keep_last(manifests)
     manifests.drive_autoscalers()
     lacking = image_note(manifests.objects)
     if lacking:

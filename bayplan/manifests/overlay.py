@@ -59,6 +59,7 @@ def lay_over(
     unused = cluster.unused + files.unused
     merged = Manifests(list(cluster.objects), list(cluster.places), unused, dict(files.unknown))
     merged.invalid, merged.notes = dict(files.invalid), list(files.notes)
+    merged.types |= files.types
     known = {key_of(obj): i for i, obj in enumerate(merged.objects)}
     present: list[Pod] = []
     for number, obj in enumerate(files.objects):

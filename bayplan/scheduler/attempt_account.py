@@ -24,9 +24,9 @@ def explain_search(search: Search, state: CycleState, table: NodeTable) -> Expla
     feasible = set(table.numbers(search.rows).tolist())
     verdicts = {}
     if pre.status.is_success:
-        for node in table.nodes_at(table.live_rows):
-            refused = node.row not in feasible
-            verdicts[node.name] = _status_of(search.diagnosis, node.row) if refused else SUCCESS
+        for row in table.numbers(table.live_rows).tolist():
+            fits = row in feasible
+            verdicts[table.names[row]] = SUCCESS if fits else _status_of(search.diagnosis, row)
     return Explanation(pre.status, pre.node_names, sorted(state.skip_filter), verdicts)
 
 

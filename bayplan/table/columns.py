@@ -174,6 +174,8 @@ class ResourceColumns(Mapping[str, Ints]):
 
     def set(self, row: int, amounts: Mapping[str, int]) -> None:
         """Make the values at `row` exactly `amounts` (writer only)."""
-        for column in self._columns.values():
-            column.cells[row] = 0
-        self.add(row, amounts)
+        for resource, column in self._columns.items():
+            if resource not in amounts:
+                column.cells[row] = 0
+        for resource, amount in amounts.items():
+            self.cells_of(resource)[row] = amount

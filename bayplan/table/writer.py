@@ -7,14 +7,13 @@ on a row, and host ports that several pods of a row hold.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from heapq import heappop, heappush
 
 import numpy as np
 
 from ..api.node import Node
-from ..api.pod import Pod, classes_of
+from ..api.pod import Pod, PodClass, classes_of
 from .carried import NONE_HIDDEN, Hidden
 from .columns import Column
 from .node_table import NodeTable
@@ -24,6 +23,18 @@ FEW_PODS = 8
 """Pods up to which one by one is quicker than in vectors."""
 MOST_MULTIPLIED = 2**53
 """Amounts below this can be counted for a thousand pods in 64 bits."""
+
+
+class _Alike:
+    """Pods that count alike: the first of them, and the row of each."""
+
+    __slots__ = ("can_be_multiplied", "deletion_timestamp", "pod", "rows", "status")
+
+    def __init__(self, pod: Pod) -> None:
+        self.pod = pod
+        self.status, self.deletion_timestamp = pod.status, pod.deletion_timestamp
+        self.rows: list[int] = []
+        self.can_be_multiplied = _can_be_multiplied(pod)
 
 
 class TableWriter:
@@ -51,8 +62,9 @@ class TableWriter:
         self._set_labels(row, node.labels)
         table.taints.set(row, node.taints)
         table.features.set(row, tuple(sorted(node.declared_features)))
-        if old is None or old.images != node.images:
-            table.images.set(row, old.images if old else (), node.images)
+        images = old.images if old is not None else ()
+        if images != node.images:
+            table.images.set(row, images, node.images)
         self._node_changed(row)
         return row
 
@@ -96,45 +108,46 @@ class TableWriter:
         self._count(row, pod, 1)
         return row
 
-    def add_pods(self, pods: Collection[Pod]) -> None:
-        """Count many pods on their nodes; those that count alike are counted together."""
+    def add_pods(self, pods: Collection[Pod]) -> list[Pod]:
+        """Count many pods on their nodes, those that count alike together; returns a pod of each class."""
         row_of, on_rows = self.table.row_of, self.table.pods
-        alike: dict[Hashable, tuple[Pod, list[int]] | None] = {}
+        alike: dict[Hashable, _Alike] = {}
+        latest: dict[PodClass, _Alike] = {}
         for pod, pod_class in zip(pods, classes_of(pods), strict=True):
             row = row_of.get(pod.node_name)
             if row is None:
                 row = self.row_for(pod.node_name)
-            assert pod.uid not in on_rows[row], f"pod {pod.key} is on {pod.node_name} already"
             on_rows[row][pod.uid] = pod
-            status = pod.status
-            key = (
-                pod_class,
-                pod.deletion_timestamp is None,
-                id(status.container_statuses),  # equal ones are one object in most cases
-                id(status.init_container_statuses),
-                id(status.resources),
-                id(status.allocated_resources),
-                id(status.conditions),
-            )
-            if key not in alike:
-                alike[key] = (pod, []) if _can_be_multiplied(pod) else None
-            group = alike[key]
-            if group is None or pod.counts_claims:
+            group = latest.get(pod_class)
+            if (
+                group is None
+                or pod.status is not group.status
+                or pod.deletion_timestamp is not group.deletion_timestamp
+            ):
+                key = _counted_by(pod, pod_class)
+                group = alike.get(key)
+                if group is None:
+                    group = alike[key] = _Alike(pod)
+                latest[pod_class] = group
+            if pod.counts_claims or not group.can_be_multiplied:
                 self._count(row, pod, 1)
             else:
-                group[1].append(row)
-        self._count_alike(filter(None, alike.values()))
+                group.rows.append(row)
+        self._count_groups(alike.values())
+        return [group.pod for group in latest.values()]
 
-    def _count_alike(self, alike: Iterable[tuple[Pod, list[int]]]) -> None:
-        """Count pods like each of these, one for each row that is listed with it."""
+    def _count_groups(self, groups: Iterable[_Alike]) -> None:
+        """Count the pods of each group, one for each row that is listed with it."""
         changed: dict[int, None] = {}
-        for pod, rows in alike:
-            if len(rows) < FEW_PODS:
-                for row in rows:
-                    self._count(row, pod, 1)
+        for group in groups:
+            if len(group.rows) < FEW_PODS:
+                for row in group.rows:
+                    self._count(row, group.pod, 1)
             else:
-                changed.update(dict.fromkeys(rows))
-                self._count_together(Counter(rows), pod)
+                rows, numbers = np.unique(group.rows, return_counts=True)
+                at = rows.tolist()
+                changed.update(dict.fromkeys(at))
+                self._count_together(dict(zip(at, numbers.tolist(), strict=True)), group.pod)
         for row in changed:
             if self._ports_before:
                 self._restore_ports_at(row)
@@ -325,6 +338,20 @@ def _can_be_multiplied(pod: Pod) -> bool:
     if spec.host_ports or spec.volumes or spec.has_pod_terms:
         return False
     return all(amount < MOST_MULTIPLIED for amount in pod.scoring_usage.values())
+
+
+def _counted_by(pod: Pod, pod_class: PodClass) -> Hashable:
+    """Equal for pods that count alike. Equal parts of a status are one object in most cases."""
+    status = pod.status
+    return (
+        pod_class,
+        pod.deletion_timestamp is None,
+        id(status.container_statuses),
+        id(status.init_container_statuses),
+        id(status.resources),
+        id(status.allocated_resources),
+        id(status.conditions),
+    )
 
 
 def _take_out(pods: dict[str, Pod], uid: str) -> None:

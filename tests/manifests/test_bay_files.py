@@ -18,6 +18,7 @@ from bayplan.manifests.bay_format import BlockKind, block, start_of_file
 from bayplan.manifests.bay_objects import bay_pieces
 from bayplan.manifests.loader import read_manifests, read_source
 from bayplan.manifests.sources import Source
+from bayplan.sim import Simulation
 
 SPECS: list[dict[str, Any]] = [
     {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
@@ -120,6 +121,14 @@ def test_files_and_folders_with_it_are_read_with_places(tmp_path: Path) -> None:
 
     assert [obj.name for obj in manifests.objects] == ["n0", "p0", "p1", "p2"]
     assert manifests.place_of(manifests.objects[2]).endswith("cluster.bay: document 1: items[2]")
+
+
+def test_an_object_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.bay"
+    file.write_bytes(bay([node(0, 0), pod(0, 1, 0, 1), pod(0, 1, 0, 1)]))
+
+    with pytest.raises(InputError, match='expected each name once; Pod "default/p0" exists'):
+        Simulation(read_manifests([file]).objects)
 
 
 def test_sources_are_kept_where_plugins_read_whole_objects() -> None:

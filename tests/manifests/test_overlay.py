@@ -81,6 +81,17 @@ def test_an_object_in_both_keeps_fields_the_manifest_does_not_mention() -> None:
     assert claim.spec.access_modes == ("ReadWriteMany",)
 
 
+def test_the_types_are_those_of_both() -> None:
+    service, group = make("Service", "web"), make("PriorityClass", "high", "scheduling.k8s.io/v1")
+    cluster = manifests_of([service], "the server")
+
+    merged, _ = lay_over(cluster, make_file(group))
+
+    assert merged.of_type(type(service)) == [service]
+    assert merged.of_type(type(group)) == [group]
+    assert cluster.of_type(type(group)) == []
+
+
 def test_places_name_the_file_or_the_server() -> None:
     given = make("PersistentVolumeClaim", "data")
     new = make("Namespace", "shop")

@@ -131,7 +131,7 @@ def explain_command(question: Question, options: ExplainOptions) -> None:
     if group is not None:
         _print_group(explain_group(view, *group, options.nearest), options, question.remarks)
         return
-    customs = [obj for obj in manifests.objects if isinstance(obj, CustomWorkload)]
+    customs = manifests.of_type(CustomWorkload)
     pods = find_pods(view, target, namespace, customs)
     if options.everything:
         accounts = [explain(view, pod, nodes, options.nearest) for pod in pods]

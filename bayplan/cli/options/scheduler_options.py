@@ -287,6 +287,7 @@ def read_cluster(
     warnings there; with `strict` they are an InputError, with a line for each.
     """
     from ...api.wire.sourced import keeping_documents
+    from ...api.workloads import Namespace
     from ...config.releases import recorded_version
     from ...sim import Manifests, lay_over, manifests_of
 
@@ -296,7 +297,7 @@ def read_cluster(
         files = read_files(paths, strict) if paths else Manifests()
     sources = [str(path) for path in paths or ()]
     if not is_live:
-        version = recorded_version(files.objects)
+        version = recorded_version(files.of_type(Namespace))
         return ClusterReading(files, sources, CLUSTER_DEFAULTS.get().namespace, version)
     live = _read_live(kubeconfig, context)
     manifests, present = lay_over(manifests_of(live.objects, live.server), files, documents)
@@ -379,9 +380,11 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 def note_groups(manifests: Manifests, *schedulers: Settings) -> None:
     """Print to standard error the PodGroups, or their fields, that have no effect with these feature gates."""
+    from ...api.pod_groups import PodGroup
     from ...sim.settings import ignored_groups
 
-    for text in dict.fromkeys(ignored_groups(manifests.objects, each) for each in schedulers):
+    groups = manifests.of_type(PodGroup)
+    for text in dict.fromkeys(ignored_groups(groups, each) for each in schedulers):
         if text:
             note(text)
 

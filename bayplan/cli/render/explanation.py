@@ -166,11 +166,7 @@ def _render_scores(
     if len(account.scores) < 2 and not everything:
         return
     scores: Scores = [
-        (
-            given.plugin,
-            given.weight,
-            {n.name: n.points.get(given.plugin, 0) for n in account.scores},
-        )
+        (given.plugin, given.weight, [n.points.get(given.plugin, 0) for n in account.scores])
         for given in account.score_plugins
     ]
     totals = {node.name: node.total for node in account.scores}

@@ -15,8 +15,8 @@ from ...sim import SimulationReport
 from .node_names import WHOLE_NAMES, NodeNames
 from .table_layout import Listing, show_listing, wrap_text
 
-PluginPoints: TypeAlias = tuple[str, int, Mapping[str, int]]
-"""A plugin, its weight, and the weighted points it gave each node."""
+PluginPoints: TypeAlias = tuple[str, int, Sequence[int]]
+"""A plugin, its weight, and the weighted points it gave each node, in the order of the totals."""
 Scores: TypeAlias = Sequence[PluginPoints]
 
 MAX_SCORED = 10
@@ -50,11 +50,11 @@ def render_explanation(
     elif explanation.node_names is not None:
         indent(console, Text(f"PreFilter left {len(explanation.node_names)} nodes to look at"))
     if len(explanation.totals) > 1:
+        totals, winner = explanation.totals, attempt.node_name
         scores = [
-            (one.plugin, one.weight, {name: n * one.weight for name, n in one.normalized.items()})
+            (one.plugin, one.weight, [one.normalized.get(n, 0) * one.weight for n in totals])
             for one in explanation.scores
         ]
-        totals, winner = explanation.totals, attempt.node_name
         indent(console, score_table(scores, totals, winner, everything, names))
         indent(console, level_scores(scores))
     indent(console, _refusal_table(explanation, everything, names))
@@ -102,9 +102,9 @@ def score_table(
     """The feasible nodes, best first, those with equal scores in one row; `scores` are weighted points by node."""
     columns = [score for score in scores if not _is_level(score)]
     groups: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
-    for name, total in totals.items():
-        parts = tuple(points[name] for _, _, points in columns)
-        groups[(total, *parts)].append(name)
+    parts = zip(totals.values(), *(points for _, _, points in columns), strict=True)
+    for name, own in zip(totals, parts, strict=True):
+        groups[own].append(name)
     headings = ["TOTAL", *(_heading(plugin, weight) for plugin, weight, _ in columns)]
     table = Listing(("NODE", *headings), right=headings, text=("NODE",), spare=headings[1:])
     ranked = sorted(groups.items(), key=lambda group: (-group[0][0], winner not in group[1]))
@@ -124,7 +124,7 @@ def score_table(
 
 def _is_level(score: PluginPoints) -> bool:
     """Whether all nodes have the same score of the plugin, so that it decided nothing."""
-    return len(set(score[2].values())) <= 1
+    return len(set(score[2])) <= 1
 
 
 def _heading(plugin: str, weight: int) -> str:
@@ -136,7 +136,7 @@ def _heading(plugin: str, weight: int) -> str:
 def level_scores(scores: Scores) -> Text:
     """The plugins that gave all nodes the same."""
     level = [score for score in scores if _is_level(score)]
-    said = ", ".join(f"{name} {next(iter(points.values()), 0)}" for name, _, points in level)
+    said = ", ".join(f"{name} {next(iter(points), 0)}" for name, _, points in level)
     return Text(f"the same for all: {said}" if said else "", style="dim")
 
 
