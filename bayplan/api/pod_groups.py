@@ -167,7 +167,8 @@ class PodGroup(KubeObject, frozen=True):
     @property
     def min_count(self) -> int:
         """The minimum number of pods to start together; 0 when the group is no gang."""
-        return self.gang.min_count if self.gang else 0
+        gang = self.gang
+        return gang.min_count if gang else 0
 
     @property
     def scheduled(self) -> PodGroupCondition | None:

@@ -115,6 +115,8 @@ def outcome_of(write: Callable[..., Any], *args: Any) -> Status | Awaitable[Stat
         answer = write(*args)
     except ApiError as error:
         return failure(error)
+    if answer is None:
+        return SUCCESS
     return _awaited(answer) if isinstance(answer, Awaitable) else SUCCESS
 
 

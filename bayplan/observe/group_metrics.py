@@ -89,5 +89,5 @@ class PlacementMetrics:
         """Record placements that were tried together: those on which the group fits, and the others."""
         each = seconds / max(possible + others, 1)
         for result, number in (("feasible", possible), ("infeasible", others)):
-            for _ in range(number):
-                self.duration.labels(result, profile).observe(each)
+            if number:
+                self.duration.labels(result, profile).observe(each, number)

@@ -63,10 +63,10 @@ class Histogram:
         self._counts = [0] * (len(bounds) + 1)
         self._sum = 0.0
 
-    def observe(self, value: float) -> None:
-        """Add one observation."""
-        self._counts[bisect_left(self._bounds, value)] += 1
-        self._sum += value
+    def observe(self, value: float, times: int = 1) -> None:
+        """Add one observation, or a number of equal ones."""
+        self._counts[bisect_left(self._bounds, value)] += times
+        self._sum += value * times
 
     def observe_all(self, values: NDArray[np.float64]) -> None:
         """Add many observations at once; NaN stands for nothing observed."""

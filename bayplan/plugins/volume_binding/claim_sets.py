@@ -32,7 +32,10 @@ class PodClaims(msgspec.Struct):
 
 def has_claims(spec: PodSpec) -> bool:
     """Whether some volume of pods of the spec is a claim."""
-    return any(one.persistent_volume_claim or one.ephemeral for one in spec.volumes or ())
+    for one in spec.volumes or ():  # noqa: SIM110 -- asked four times per pod, where `any` takes twice as long
+        if one.persistent_volume_claim or one.ephemeral:
+            return True
+    return False
 
 
 def check_claims(pod: Pod, lister: Lister) -> Status | None:
