@@ -136,6 +136,11 @@ bench: kernel ## Measure speed (ARGS=...)
 bench-stream: kernel ## Measure speed and memory by the length of a trace (ARGS="1000000 10000000")
 	$(BIN)/python -m benchmarks.stream $(ARGS)
 
+.PHONY: bench-instructions
+
+bench-instructions: kernel ## Count the instructions per pod here and in another checkout, on Linux (ARGS="../before -w churn")
+	$(BIN)/python -m benchmarks.instructions $(ARGS)
+
 .PHONY: bench-sweep
 
 bench-sweep: kernel ## Measure a sweep with one process and with two, on an idle machine (ARGS="100 2")
