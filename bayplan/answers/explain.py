@@ -223,14 +223,11 @@ def _weighted(score: PluginScore) -> dict[str, int]:
 def _by_node(
     names: Sequence[str], columns: Mapping[str, Mapping[str, int]]
 ) -> Iterator[dict[str, int]]:
-    """For each node the numbers of the plugins; an extender may have none for some nodes."""
-    if columns and all(len(numbers) == len(names) for numbers in columns.values()):
-        whole = [map(numbers.__getitem__, names) for numbers in columns.values()]
-        return (dict(zip(columns, row, strict=True)) for row in zip(*whole, strict=True))
-    return (
-        {plugin: numbers[name] for plugin, numbers in columns.items() if name in numbers}
-        for name in names
-    )
+    """For each node the numbers of the plugins."""
+    if not columns:
+        return ({} for _ in names)
+    rows = zip(*(map(numbers.__getitem__, names) for numbers in columns.values()), strict=True)
+    return (dict(zip(columns, row, strict=True)) for row in rows)
 
 
 def _rank(nodes: list[ScoredNode], winner: str) -> None:

@@ -52,7 +52,7 @@ def render_explanation(
     if len(explanation.totals) > 1:
         totals, winner = explanation.totals, attempt.node_name
         scores = [
-            (one.plugin, one.weight, [one.normalized.get(n, 0) * one.weight for n in totals])
+            (one.plugin, one.weight, [one.normalized[name] * one.weight for name in totals])
             for one in explanation.scores
         ]
         indent(console, score_table(scores, totals, winner, everything, names))

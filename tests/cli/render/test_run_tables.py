@@ -166,18 +166,6 @@ def test_equal_nodes_share_a_row_and_the_winner_is_marked() -> None:
     ]
 
 
-def test_an_extender_that_scores_some_nodes_gives_the_others_nothing() -> None:
-    explanation = make_explanation(2, 0)
-    explanation.scores.append(PluginScore("http://extender", 1, {"n1": 3}, {"n1": 30}))
-    explanation.totals["n1"] += 30
-    attempt = Attempt(Pod("a"), Outcome.BOUND, node_name="n1", explanation=explanation)
-
-    rows = [line.split() for line in explain(attempt)]
-
-    assert ["★", "n1", "35", "30"] in rows
-    assert ["n0", "5", "0"] in rows
-
-
 def test_a_draw_is_called_a_draw() -> None:
     attempt = Attempt(Pod("a"), Outcome.BOUND, node_name="n1", explanation=make_explanation(2, 0))
 
