@@ -23,14 +23,26 @@ TABLE_MUTANTS = [
     Mutant(
         "pods with volumes or host ports are counted together",
         WRITER,
-        "(pod, []) if _can_be_multiplied(pod) else None",
-        "(pod, [])",
+        "self.can_be_multiplied = _can_be_multiplied(pod)",
+        "self.can_be_multiplied = True",
     ),
     Mutant(
         "pods that leave count like those that stay",
         WRITER,
-        "                pod.deletion_timestamp is None,\n",
-        "                True,\n",
+        "        pod.deletion_timestamp is None,\n",
+        "        True,\n",
+    ),
+    Mutant(
+        "pods that leave are put to the last ones of their class and status",
+        WRITER,
+        "                or pod.deletion_timestamp is not group.deletion_timestamp\n",
+        "",
+    ),
+    Mutant(
+        "pods of a class count alike whatever their status",
+        WRITER,
+        "                or pod.status is not group.status\n",
+        "",
     ),
     # Entries of the table's logs
     Mutant(
