@@ -85,7 +85,9 @@ class ClusterUnderTest:
         """Stop the schedulers of the test and delete its objects."""
         for process in self._schedulers:
             process.kill()
-        self.client.delete_all(path_of("Pod", *key) for key in list(self.pods.objects))
+        # From the server, because the follower may not know the last ones yet.
+        pods = self.client.get(path_of("Pod"))["items"]
+        self.client.delete_all(path_of("Pod", *key_of(pod)) for pod in pods)
         for path in reversed(self._made):
             self._remove(path)
         self.pods.wait(lambda pods: not pods, "no pods are left")
