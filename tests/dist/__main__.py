@@ -114,7 +114,8 @@ def try_pure_wheel(sdist: Path, version: str, folder: Path, environment: Environ
 def unpacked(sdist: Path, folder: Path) -> Path:
     """The source that an sdist holds."""
     with tarfile.open(sdist) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # new in Python 3.11.4
+        archive.extractall(folder)
     return folder / sdist.name.removesuffix(".tar.gz")
 
 
