@@ -220,6 +220,10 @@ class Pod(Struct, eq=False, gc=False):
         """This pod with another status."""
         return replace(self, status=status, _usage=None)
 
+    def with_class_spec(self) -> "Pod":
+        """This pod with the spec of its class: without the pinned node and the names of claims."""
+        return replace(self, spec=self.pod_class.spec, _usage=None)
+
     def with_spec(self, spec: PodSpec) -> "Pod":
         """This pod with another spec."""
         return self.with_shared_spec(intern_spec(spec))

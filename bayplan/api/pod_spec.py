@@ -121,6 +121,8 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
     def claims(self) -> tuple[str, ...]:
         """The names of the claims that it names, of volumes and of devices."""
         volumes, devices = self.volumes or (), self.resource_claims or ()
+        if not volumes and not devices:
+            return ()
         sources = [v.persistent_volume_claim for v in volumes if v.persistent_volume_claim]
         names = [entry.resource_claim_name for entry in devices if entry.resource_claim_name]
         return (*[source.claim_name for source in sources], *names)

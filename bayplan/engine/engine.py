@@ -113,7 +113,7 @@ class Engine:
 
         The view of a class that comes for the first time is not cached, unless it surely `comes_again`.
         """
-        of_class = pod if not pod.spec.pin else pod.replace(spec=pod.pod_class.spec)
+        of_class = pod.with_class_spec() if pod.spec.pin else pod
         planned = self._planned(state, of_class)
         if isinstance(planned, Reason):
             return planned

@@ -200,6 +200,18 @@ def test_a_template_keeps_all_but_the_names() -> None:
     )
 
 
+def test_a_pod_with_the_spec_of_its_class_stays_in_the_class() -> None:
+    field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
+    required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    pod = decoded_pod(affinity=affinity, priority=5)
+
+    found = pod.with_class_spec()
+
+    assert (pod.spec.pin, found.spec.pin, found.spec.priority) == ("a", "", 5)
+    assert found.pod_class is pod.pod_class is pod.replace(spec=found.spec).pod_class
+
+
 def asking(**requests: str) -> PodSpec:
     resources = {"requests": requests, "limits": {"cpu": requests.get("cpu", "1")}}
     return decoded_pod(containers=[{"name": "c", "image": "web:1", "resources": resources}]).spec
