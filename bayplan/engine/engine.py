@@ -169,11 +169,12 @@ class Engine:
 
         Also whether rows may be refused for which the view has no refusal.
         """
-        table, calls, view, marks = self._table, ready.calls, ready.view, ready.marks
-        rules, reserved = ready.rules, ready.reserved
+        calls, view, reserved = ready.calls, ready.view, ready.reserved
         beside = reserved if reserved and _reads_pods(view.plan, calls.state) else None
-        if ready.is_plain and view.includes_raws and within is None and beside is None:
-            return view.peaks, False  # all feasible rows are one group, without points
+        values = view.values if within is None else restricted(view.values, within)
+        if ready.is_plain and view.includes_raws and beside is None:  # one group, without points
+            return (view.peaks, False) if within is None else (Peaks(values), True)
+        table, marks, rules = self._table, ready.marks, ready.rules
         if rules is not None:
             groups = None
             if view.includes_raws:
@@ -185,9 +186,7 @@ class Engine:
             others = view.plan.pre_filters.keys() - rules.plugins
             if not _run_pre_filters(calls, view.plan, others):
                 return Reason.PRE_FILTER
-        live, values = LivePlugins.of(view, marks, calls.state), view.values
-        if within is not None:
-            values = restricted(values, within)
+        live = LivePlugins.of(view, marks, calls.state)
         if beside is not None:
             values = self._beside_nominated(calls, values, beside)
         values = narrow(calls, view, values, live)

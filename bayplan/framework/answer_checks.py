@@ -44,13 +44,13 @@ def check_status(answer: Any, expected: str = "a Status") -> Status:
 
 
 def check_pair(answer: Any, first: type, second: type | tuple[type, ...], expected: str) -> Any:
-    """A tuple of two values of these types; a Status among them is checked, too."""
-    is_pair = isinstance(answer, tuple) and len(answer) == 2
-    if not is_pair or not isinstance(answer[0], first) or not isinstance(answer[1], second):
+    """A tuple of two values of these types; one of them is a Status, which is checked, too."""
+    if not isinstance(answer, tuple) or len(answer) != 2:
         raise wrong(expected, answer)
-    for each in answer:
-        if isinstance(each, Status):
-            check_status(each)
+    one, other = answer
+    if not isinstance(one, first) or not isinstance(other, second):
+        raise wrong(expected, answer)
+    check_status(one if first is Status else other)
     return answer
 
 
