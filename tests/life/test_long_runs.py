@@ -4,7 +4,8 @@ One scheduler with the default plugins processes a history: pods, nodes, namespa
 budgets are added, changed and deleted, binds are delayed, pods preempt each other. It keeps its
 caches from pod to pod. Before each of its attempts another scheduler is built on the same objects;
 both must agree on the feasible nodes and the total of each, the chosen node, or else the message,
-the victims and the nomination.
+the victims and the nomination. No two pods get the same host port of a node: where one of them goes,
+kube-scheduler counts the port as free until it starts anew.
 
 The scheduler under test does not explain, so that its fast path is compared. `make life` generates
 more histories.
@@ -112,7 +113,7 @@ class World:
     def build_another(self) -> tuple[Scheduler, Witness]:
         """A new scheduler on the same objects; its writes have no effect."""
         scheduler, cache = self.scheduler, self.scheduler.cache
-        pods = [cache.get_pod(p) if cache.is_assumed(p) else p for p in self.cluster.list("Pod")]
+        pods = self.pods_of_scheduler()
         # Which of two pods that started at the same time is preempted depends on their order on the
         # node.
         arrival = {uid: i for i, uid in enumerate(u for row in cache.table.pods for u in row)}
@@ -201,7 +202,7 @@ class World:
             for number in range(self.size // 2):
                 self.on_gone(number, 2, 0)
         for _ in range(copies):
-            self.add_pod(template)
+            self.cluster.add(self.next_pod(template))
         self.attempt(copies + third % 3)
 
     def on_urgent(self, template: int, count: int, third: int) -> None:
@@ -210,14 +211,19 @@ class World:
 
     def on_bound(self, template: int, number: int, _: int) -> None:
         """Add a pod that another scheduler bound, possibly to a missing node."""
-        if not self.is_full:
-            start = f"2001-01-01T00:{self.made // 60 % 60:02}:{self.made % 60:02}Z"
-            self.add_pod(template, node_name=f"n{number % self.size}", start_time=start)
+        if self.is_full:
+            return
+        start = f"2001-01-01T00:{self.made // 60 % 60:02}:{self.made % 60:02}Z"
+        node_name = f"n{number % self.size}"
+        pod = self.next_pod(template, node_name=node_name, start_time=start)
+        there = [p for p in self.pods_of_scheduler() if p.node_name == node_name]
+        if not any(set(pod.spec.host_ports) & set(p.spec.host_ports) for p in there):
+            self.cluster.add(pod)
 
-    def add_pod(self, template: int, **more: Any) -> None:
+    def next_pod(self, template: int, **more: Any) -> Pod:
         self.made += 1
         given = {**TEMPLATES[template % len(TEMPLATES)], **more}
-        self.cluster.add(make_pod(f"p{self.made}", uid=f"u{self.made}", **given))
+        return make_pod(f"p{self.made}", uid=f"u{self.made}", **given)
 
     def on_node(self, number: int, variant: int, _: int) -> None:
         """Add, restore or change a node."""
@@ -306,6 +312,11 @@ class World:
     @property
     def is_full(self) -> bool:
         return self.cluster.count("Pod") >= PODS_PER_NODE * self.size
+
+    def pods_of_scheduler(self) -> list[Pod]:
+        """All pods, those that the scheduler has chosen a node for with that node."""
+        cache = self.scheduler.cache
+        return [cache.get_pod(p) if cache.is_assumed(p) else p for p in self.cluster.list("Pod")]
 
     def pods(self, placed: bool) -> list[Pod]:
         return [pod for pod in self.cluster.list("Pod") if bool(pod.node_name) == placed]
