@@ -80,7 +80,7 @@ class Cache:
     # Pods
 
     def assume_pod(self, pod: Pod) -> None:
-        """Count `pod`, whose node was just chosen, on its node."""
+        """Add `pod` to the node that was just chosen for it."""
         uid = pod.uid or self._key(pod)
         if uid in self._pods:
             raise CacheError(f"pod {_named(pod)} is in the cache, so can't be assumed")
@@ -146,7 +146,7 @@ class Cache:
         self._pods.update(fresh)
 
     def add_copies(self, pod: Pod, row: int, count: int) -> None:
-        """Count `count` pods like `pod` at `row`, for a question: their room is used, and no pod is added."""
+        """Count `count` pods like `pod` at `row`, for a question: they use resources, but are not listed."""
         self._writer.add_copies(pod, row, count)
 
     def confirm_pod(self, pod: Pod) -> bool:
@@ -163,7 +163,7 @@ class Cache:
         return True
 
     def _confirm(self, assumed: Pod, pod: Pod) -> None:
-        """The API server has the assumed pod, as `pod`."""
+        """Replace the assumed pod by `pod`, the version of the API server."""
         self._writer.replace_pod(assumed, pod)
         self._pods[pod.uid] = pod
         self._assumed.remove(pod.uid)
@@ -193,13 +193,13 @@ class Cache:
         self.pod_groups.remove_pod(pod)
 
     def begin_trial(self, hides_terms: bool = True) -> Trial:
-        """Begin to put pods on nodes, and take them off, for a while: until `end_trial`. `hides_terms`: see there."""
+        """Begin a trial: pods are put on nodes and removed until `end_trial`. See `Trial` for `hides_terms`."""
         assert self._trial is None, "one trial at a time"
         self._trial = Trial(self.table, self._writer, self.pod_groups, hides_terms)
         return self._trial
 
     def end_trial(self) -> None:
-        """Leave the table as it was, but for pods that were assumed meanwhile."""
+        """Undo the changes of the trial, except for pods that were assumed meanwhile."""
         if self._trial is not None:
             self._trial.end()
             self._trial = None
@@ -284,7 +284,7 @@ class Cache:
         self.snapshot.nodes_changed()
 
     def nominations_changed(self, node_name: str) -> None:
-        """Other pods are nominated to the node: the room beside them has to be computed again."""
+        """Mark the node as changed, because other pods are nominated to it and reserve room there."""
         self._writer.nominations_changed(node_name)
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:

@@ -37,7 +37,7 @@ class PodGroupIndex:
 
     def set_pod(self, pod: Pod) -> None:
         """Add or update a pod."""
-        if pod.pod_class.groups == ():  # as most pods
+        if pod.pod_class.groups == ():  # true of most pods
             return
         for key in group_keys(pod):
             group = self._groups.get(key)
@@ -84,7 +84,7 @@ class PodGroupIndex:
         )
 
     def kept_count(self, key: GroupKey) -> int:
-        """The same without the members that are on trial."""
+        """The number of members with a node, without members that are on trial."""
         group = self._groups.get(key, NO_MEMBERS)
         return self.placed_count(key) - len(self.on_trial & group.pods.keys())
 

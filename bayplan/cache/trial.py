@@ -1,7 +1,7 @@
-"""Trial: pods that are put on nodes, or taken off them, for the time of one scheduling cycle of a pod group.
+"""Trial: pods that are put on nodes, or removed from them, during one scheduling cycle of a pod group.
 
 Mirrors AssumePod, ForgetPod and BackupSnapshot of pkg/scheduler/backend/cache/snapshot.go. The table is the snapshot,
-so a trial changes the table and leaves it as it found it.
+so a trial changes the table, and restores it at the end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ANTI_AFFINITY_HIDDEN = frozenset({TermKind.REQUIRED_ANTI_AFFINITY})
 
 
 class Trial:
-    """Changes of the table that are undone. `end` when the cycle is over.
+    """Temporary changes of the table, which `end` undoes when the cycle is over.
 
     With `hides_terms`, affinity terms of pods on trial do not count for other pods, as in kube-scheduler.
     """
@@ -55,7 +55,9 @@ class Trial:
         self._groups.on_trial.discard(pod.uid)
 
     def give_back(self, pod: Pod) -> None:
-        """End the trial of an assumed pod, but leave it on its node until `adopt` or `end`: its group counts it out."""
+        """End the trial of an assumed pod, but leave it on its node until `adopt` or `end`. Its group counts it as
+        waiting.
+        """
         waiting, assumed, hidden = self._assumed[pod.uid]
         if hidden:
             self.forget(pod)
@@ -66,7 +68,7 @@ class Trial:
             self._groups.on_trial.discard(pod.uid)
 
     def adopt(self, pod: Pod) -> bool:
-        """Whether `pod`, which is to be counted on its node, is there already; it is not on trial any more."""
+        """Keep `pod` on its node for good if it was given back there; returns whether it was."""
         there = self._given_back.get(pod.uid)
         if there is None or there.node_name != pod.node_name:
             return False
@@ -88,7 +90,7 @@ class Trial:
         self._writer.try_pod(self._removed.pop(pod.uid), NONE_HIDDEN)
 
     def end(self) -> None:
-        """Put the removed pods back in their order, and take off those that are still on trial."""
+        """Put the removed pods back in their order, and remove those that were given back."""
         for pod in self._given_back.values():
             self._writer.end_trial(pod, NONE_HIDDEN)
         self._given_back.clear()

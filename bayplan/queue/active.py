@@ -65,8 +65,7 @@ log = logging.getLogger(__name__)
 
 
 class ActiveQueue:
-    """Ready pods in the order of the QueueSort plugin; when there are none, pods are popped from
-    backoff early."""
+    """Ready pods in the order of the QueueSort plugin; if there are none, pods in backoff are popped early."""
 
     def __init__(
         self,
@@ -95,7 +94,7 @@ class ActiveQueue:
                 return info
 
     def pop_specific(self, key: str) -> QueuedPodInfo | None:
-        """The same for the pod with this key; None when it is not ready."""
+        """Pop the pod with this key; None when it is not ready."""
         info = self.heap.delete(key)
         return info if info is not None and self._start(info) else None
 

@@ -36,29 +36,29 @@ class QueueSettings(msgspec.Struct, frozen=True):
 
     @property
     def labels(self) -> tuple[str, str]:
-        """The labels of the events of a new and of a changed pod."""
+        """The event labels for a new and for a changed pod."""
         if self.gates.release.names_target_pods:
             return str(UNSCHEDULED_POD_ADD), str(UNSCHEDULED_POD_UPDATE)
         return str(UNSCHEDULABLE_POD_ADD), str(UNSCHEDULABLE_POD_UPDATE)
 
 
 class BackoffQueue:
-    """Three heaps: rejected pods, which may be popped early; pods after an error, which may not; members of pod
-    groups, after a change.
+    """Three heaps: rejected pods, which may be popped early; pods after an error, which may not; and members of pod
+    groups, which may be popped early after a change of the cluster.
 
-    A member that is rejected always comes here. kube-scheduler pops it early, too, and so tries a group that does not
-    fit again and again while it has nothing else to do. As long as nothing changes, the result is the same: `changed`
-    lets the members through.
+    A rejected member always enters backoff. kube-scheduler pops it early, too, and so retries a group that does not fit
+    for as long as it has nothing else to do. The result is the same until the cluster changes, so `changed` releases
+    the members.
 
-    A pod stays here for the rest of its backoff, which grows with each failure. Backoff ends in
-    whole seconds of the wall clock, and all pods of one such window are released at its end; within
-    it the order is that of the active queue.
+    A pod stays here for the rest of its backoff, which grows with each failure. Backoff ends in whole seconds of the
+    wall clock, and all pods of one such window are released at its end; within it the order is that of the active
+    queue.
     """
 
     is_exact = False
     """Whether backoff ends at its exact end; see ExactBackoffQueue."""
     by_attempts = False
-    """Whether it grows with the number of attempts, as in v1.33; else with that of refusals or errors in a row."""
+    """Whether backoff grows with the number of attempts, as in v1.33, not with refusals or errors in a row."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class BackoffQueue:
     def expiration(self, info: QueuedPodInfo, size: int = 1) -> float:
         """The whole second in which the backoff of the pod ends, counted from its timestamp.
 
-        That of a pod group may last longer, by the square root of its `size`.
+        The maximum backoff of a pod group grows with the square root of its `size`.
         """
         count = info.consecutive_errors_count or info.unschedulable_count
         if self.by_attempts:
@@ -116,7 +116,7 @@ class BackoffQueue:
         return self.rejected, self.members, self.errors
 
     def changed(self) -> None:
-        """Something in the cluster changed: members of pod groups may be popped early, too."""
+        """Let members of pod groups be popped early, too, after a change of the cluster."""
         while (info := self.members.pop()) is not None:
             self.rejected.put(info.pod.key, info)
 
@@ -162,8 +162,8 @@ class BackoffQueue:
 class ExactBackoffQueue(BackoffQueue):
     """The backoff queue with feature gate SchedulerPopFromBackoffQ off.
 
-    Pods stay to the exact end of their backoff, in the order of these ends. A flush releases them, which runs every
-    second from `started` on.
+    Pods stay to the exact end of their backoff, sorted by it. A flush every second, counted from `started`, releases
+    them.
     """
 
     is_exact = True

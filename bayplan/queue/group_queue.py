@@ -1,7 +1,7 @@
 """GroupQueue: the scheduling queue in which a pod group is one entry, with all of its members that wait.
 
-Mirrors the pod groups of pkg/scheduler/backend/queue/scheduling_queue.go of v1.37. A group that does not fit is tried
-again after its backoff; only one whose members are held by PreEnqueue waits for events.
+Mirrors the pod groups of pkg/scheduler/backend/queue/scheduling_queue.go of v1.37. A group that does not fit is retried
+after its backoff; only a group with members held by PreEnqueue waits for events.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GroupName = tuple[str, str]
 INCOMPLETE = "incomplete"
 PENDING = "pending"
 _STAND_IN = "podgroup:"
-"""Before the name of a group: no pod can have such a name."""
+"""Prefix that makes the name of a group one that no pod can have."""
 
 
 class QueuedGroupInfo(QueuedPodInfo):
@@ -37,7 +37,7 @@ class QueuedGroupInfo(QueuedPodInfo):
     members: list[QueuedPodInfo] = field(default_factory=list)
     """In the order in which they are tried."""
     rejections: frozenset[Rejection] = frozenset()
-    """Those of its members, while it is gated."""
+    """The rejections of its members, while the group is gated."""
 
     @property
     def name(self) -> GroupName:
@@ -58,16 +58,17 @@ def member_order(info: QueuedPodInfo) -> tuple[int, int, float, int]:
 
 
 def group_name(pod: Pod) -> GroupName | None:
-    """The group that the pod is queued with; None for a pod of its own."""
+    """The group that the pod is queued with; None if it is queued alone."""
     reference = pod.spec.scheduling_group
     return None if reference is None else (pod.namespace, reference.pod_group_name or "")
 
 
 class GroupQueue(SchedulingQueue):
-    """Groups with waiting members are entries like pods. Members are nowhere else, but for two cases.
+    """The queue, with an entry for each group that has waiting members. The entry holds the members, except in two
+    cases.
 
-    Members of a group that does not exist yet are `incomplete`. Members that come, or come back, while their group is
-    being tried are `pending`, and make up its entry when the attempt is over.
+    Members of a group that does not exist yet are `incomplete`. Members that are added or return while their group is
+    being tried are `pending`, and form its next entry when the attempt is over.
     """
 
     def __init__(self, *args: Any, **settings: Any) -> None:
@@ -87,14 +88,14 @@ class GroupQueue(SchedulingQueue):
     # Groups.
 
     def add_group(self, group: PodGroup) -> None:
-        """A group came: its members can be queued."""
+        """Queue the members that waited for the group to exist."""
         name = group.namespace, group.name
         self._known[name] = group
         for info in self._incomplete.pop(name, {}).values():
             self._add_member(info, name)
 
     def update_group(self, group: PodGroup) -> None:
-        """A group changed."""
+        """Update the entry of a changed group."""
         name = group.namespace, group.name
         self._known[name] = group
         entry = self._entries.get(name)
@@ -102,7 +103,7 @@ class GroupQueue(SchedulingQueue):
             entry.pod = stand_in(group, entry.members[0].pod)
 
     def delete_group(self, group: PodGroup) -> None:
-        """A group was deleted: its members wait for another one."""
+        """Drop the entry of a deleted group; its members wait for a group of that name."""
         name = group.namespace, group.name
         self._known.pop(name, None)
         entry = self._entries.get(name)
@@ -193,7 +194,7 @@ class GroupQueue(SchedulingQueue):
         return info
 
     def _start(self, entry: QueuedGroupInfo) -> None:
-        """The group is being tried from now on, and with it its members."""
+        """Mark a group and its members as being tried."""
         self._forget(entry)
         self._popped = entry.name
         for info in entry.members:
@@ -211,7 +212,7 @@ class GroupQueue(SchedulingQueue):
         return self.part_of(info.pod.key)
 
     def end_group(self, entry: QueuedGroupInfo, status: Status) -> str | None:
-        """The attempt of a group is over; returns the part of the queue that has the members without a node, if any.
+        """End the attempt of a group; returns the part of the queue that has the members without a node, if any.
 
         After a success they are tried again at once, and otherwise after the backoff of the group.
         """
@@ -393,7 +394,7 @@ class GroupQueue(SchedulingQueue):
                     member.initial_attempt_timestamp = now
 
     def _gate(self, info: QueuedPodInfo) -> bool:
-        """A group is gated if one of its members is, by the plugin that holds the last of these."""
+        """Gate a group if a member is gated; the plugin that gates the last such member counts."""
         if not isinstance(info, QueuedGroupInfo):
             return super()._gate(info)
         held = [member for member in info.members if super(GroupQueue, self)._gate(member)]
@@ -405,7 +406,7 @@ class GroupQueue(SchedulingQueue):
     # Events.
 
     def _on_member_update(self, entry: QueuedGroupInfo, old: Pod, new: Pod) -> None:
-        """A member of a gated group changed; the first change that moves the group is enough."""
+        """Requeue a gated group after a change of a member; the first change that moves it is enough."""
         for event in pod_update_events(old, new, self._names_targets):
             plan = self._hints.plan(event)
             strategy = _best(plan, entry, old, new)
@@ -417,7 +418,9 @@ class GroupQueue(SchedulingQueue):
     def _worth(
         self, plan: HintPlan, rejection: Rejection, kinds: Collection[Group], old: Any, new: Any
     ) -> list[tuple[QueuedPodInfo, QueueingStrategy]]:
-        """All groups share one rejection without plugins: the hints are called for their members."""
+        """The entries that the event requeues. Groups have no rejectors of their own: hints are called for their
+        members.
+        """
         if rejection.plugins:
             return super()._worth(plan, rejection, kinds, old, new)
         found: list[tuple[QueuedPodInfo, QueueingStrategy]] = []

@@ -25,10 +25,10 @@ class PastEvent(NamedTuple):
 
 
 class InFlight:
-    """Pods between `pop` and `done`, and the events since the first of them was popped.
+    """Pods between `pop` and `done`, and the events since the earliest of them was popped.
 
-    Events are numbered; each pod has the number of the first event after its pop. Pods are popped
-    in order, so the first remaining pod determines which events are still needed.
+    Events are numbered; each pod has the number of the first event after its pop. Pods are popped in order, so the
+    first remaining pod determines which events are still needed.
     """
 
     def __init__(self) -> None:

@@ -71,7 +71,7 @@ class PodNominator:
     def leave_queue(self, pod: Pod, node_name: str | None = None) -> None:
         """Keep the nomination of a pod that is not in the queue, or nominate it again.
 
-        kube-scheduler reads nominated pods from the queue. One that is being scheduled is not there, and counts as a
+        kube-scheduler reads nominated pods from the queue. A pod that is being scheduled is not in it, and counts as a
         pod without priority that requests nothing.
         """
         node_name = node_name or self._node_of.get(pod.uid)
@@ -94,7 +94,7 @@ class PodNominator:
         return self._log.version
 
     def changed_since(self, version: int) -> Iterable[str] | None:
-        """Nodes whose nominated pods changed after `version`; None when that is no longer recorded."""
+        """Nodes whose nominated pods changed after `version`; None if the log does not reach back that far."""
         return self._log.since(version)
 
     def node_of(self, pod: Pod) -> str:

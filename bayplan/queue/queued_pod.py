@@ -60,7 +60,7 @@ class QueuedPodInfo(Struct, eq=False):
 
     @property
     def waiting_since(self) -> float:
-        """The start of the limit on unschedulable time."""
+        """Time from which the limit on unschedulable time is counted."""
         return max(self.timestamp, self.flush_timestamp)
 
     @property
@@ -73,14 +73,14 @@ class QueuedPodInfo(Struct, eq=False):
         )
 
     def set_rejectors(self, unschedulable: Iterable[str] = (), pending: Iterable[str] = ()) -> None:
-        """Record the end of an attempt and its rejectors; there are none after an error."""
+        """Record the end of an attempt and its rejectors; an error has no rejectors."""
         self.unschedulable_plugins = frozenset(unschedulable)
         self.pending_plugins = frozenset(pending)
         self.gated_by = None
 
 
 class Rejection(NamedTuple):
-    """The key that determines which hints are called for a pod; many pods share few of these."""
+    """The rejectors of a pod, which determine the hints to call; there are few distinct ones."""
 
     profile: str
     unschedulable: frozenset[str]

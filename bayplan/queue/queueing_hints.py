@@ -52,7 +52,7 @@ SKIP, AFTER_BACKOFF, IMMEDIATELY = (
 )
 
 Calls: TypeAlias = Sequence[tuple[HintFunction | None, QueueingStrategy]]
-"""The hints to call, strongest outcome first, and the strategy when one returns Queue."""
+"""The hints to call, the most urgent strategy first, and the strategy of each if it returns Queue."""
 
 Kind: TypeAlias = Mapping[str, QueuedPodInfo]
 """Groups of pods, by key, that are equal to hints that depend on the spec only."""
@@ -110,7 +110,7 @@ class HintPlan:
         self.is_of_interest = self._is_wildcard or bool(self._plugins)
         self.handling = metrics.event_handling.labels(self.label)
         """Seconds spent on such events."""
-        self.unheard = metrics.event_handling.together([(self.label,)])
+        self.ignored = metrics.event_handling.together([(self.label,)])
         """Events of that kind that no pod waited for."""
 
     def can_open(self, gating_plugin: str) -> bool:
@@ -138,7 +138,7 @@ class HintPlan:
     def worth_of_kinds(
         self, rejection: Rejection, kinds: Iterable[Kind], old: Any, new: Any
     ) -> list[tuple[QueuedPodInfo, QueueingStrategy]]:
-        """The same for pods by group: hints that depend on the spec only are called once per group."""
+        """The pods of `kinds` that the event requeues; hints that depend on the spec only are called once per group."""
         if self._is_wildcard:
             infos = (info for kind in kinds for info in kind.values())
             return self.worth(rejection, infos, old, new)
@@ -212,9 +212,9 @@ class HintPlan:
         return (*urgent, *patient)
 
     def _timed(self, plugin: str, hint: HintFunction) -> HintFunction:
-        """The same hint, timed."""
+        """The hint, with its duration recorded."""
 
-        @wraps(hint)  # copies its mark, too
+        @wraps(hint)  # copies the attribute of `called_for`, too
         def timed(pod: Pod, old: Any, new: Any) -> Hint:
             outcome, started = "Error", perf_counter()
             try:
@@ -249,7 +249,7 @@ def ask(
 def ask_kind(
     calls: Calls, kind: Kind, old: Any, new: Any, about: Collection[Pod]
 ) -> list[tuple[QueuedPodInfo, QueueingStrategy]]:
-    """The same for a group of equal pods, except those that the event is `about`."""
+    """The pods to requeue of a group of equal pods: hints are called once, and singly for pods the event is `about`."""
     special = [info for pod in about if (info := kind.get(pod.key)) is not None]
     if len(kind) - len(special) < 2 or not all(
         h is None or targets_of(h) is EACH_SPEC for h, _ in calls

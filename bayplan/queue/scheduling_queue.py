@@ -45,7 +45,7 @@ from .unschedulable import Group, UnschedulablePods
 log = logging.getLogger(__name__)
 
 FAILURES = v(3)
-"""Level of moves after a failed attempt; those by other events are at 4."""
+"""Log level of moves after a failed attempt; moves by other events are logged at level 4."""
 
 
 class SchedulingQueue:
@@ -168,13 +168,13 @@ class SchedulingQueue:
 
     # Events.
 
-    def count_unheard(self, event: ClusterEvent, number: int) -> bool:
+    def count_ignored(self, event: ClusterEvent, number: int) -> bool:
         """Count `number` events that no pod waits for; False, without effect, if a pod may wait for one, or is being
         tried.
         """
         if self.unschedulable or self.backoff.members or self.in_flight.infos():
             return False
-        self._hints.plan(event).unheard.count += number
+        self._hints.plan(event).ignored.count += number
         return True
 
     def move_all_to_active_or_backoff(
@@ -192,10 +192,10 @@ class SchedulingQueue:
             self.backoff.changed()
         plan = self._hints.plan(event)
         if not plan.is_of_interest:
-            plan.unheard.count += 1
+            plan.ignored.count += 1
             return 0
         if not self.unschedulable:
-            plan.unheard.count += 1
+            plan.ignored.count += 1
             self.in_flight.record(event, old, new)
             return 0
         started = perf_counter()
@@ -231,7 +231,7 @@ class SchedulingQueue:
                 self.in_flight.record(FORCE_ACTIVATE, None, pod)
 
     def activate_members(self, pods: Mapping[str, Pod]) -> None:
-        """The same for members of a pod group, by uid; no event moves one that is in flight."""
+        """Make members of a pod group active at once, by uid; those in flight are left out."""
         if not self._has_groups:
             self.activate(pods.values())
             return
@@ -367,7 +367,7 @@ class SchedulingQueue:
                 return found
             if found is AFTER_BACKOFF:
                 strategy = found
-                if not info.pending_plugins:  # only these can raise its place in the queue
+                if not info.pending_plugins:  # only a pending plugin can requeue it more urgently
                     break
         return strategy
 
@@ -459,7 +459,7 @@ class SchedulingQueue:
         self.counters.incoming[ACTIVE, label] += 1
         if log.isEnabledFor(FAILURES):
             self._log_move(ACTIVE, info, label)
-        if label in self._nominating_labels:  # it is nominated according to its status
+        if label in self._nominating_labels:  # nominate it as its status says
             self.nominator.add(info.pod)
 
     def _hold(self, info: QueuedPodInfo, label: str) -> None:

@@ -24,7 +24,7 @@ class UnschedulableEntry(NamedTuple):
     rejection: Rejection
     kind: Hashable
     turn: int
-    """Order of insertion into its rejection."""
+    """Position in the order of insertion among pods of the same rejection."""
 
 
 class UnschedulablePods:

@@ -1,4 +1,4 @@
-"""Assessment: a node that some scheduler chose for a pod, held against every node of the cluster.
+"""Assessment: a node that some scheduler chose for a pod, compared with every node of the cluster.
 
 A function of a state (the inquiry has it) and of the node, without effects: the same for decisions that were recorded,
 watched or made by another configuration.
@@ -43,7 +43,7 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True):
     behind: tuple[tuple[str, int], ...] = ()
     """Points that a best node has more than this one, per plugin, largest difference first."""
     behind_range: tuple[tuple[str, int, int], ...] = ()
-    """The same against each of the best nodes: the lowest and the highest difference per plugin."""
+    """The lowest and the highest difference per plugin, over all of the best nodes."""
     refusals: tuple[Status, ...] = ()
     """The status of each filter that refuses the node."""
     message: str = ""
@@ -65,7 +65,7 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def assess(inquiry: Inquiry, node_name: str, *, in_full: bool = True) -> Assessment:
-    """Hold the node against all others; `in_full` adds the reasons where it is not the best."""
+    """Compare the node with all others; `in_full` adds the reasons where it is not the best."""
     rows, totals = _feasible(inquiry)
     row = inquiry.table.row_of.get(node_name) if node_name else None
     best_total = int(totals.max()) if len(rows) else None
@@ -96,7 +96,7 @@ def choose(inquiry: Inquiry, ties: TieBreak) -> str:
 
 
 class _AsListed(msgspec.Struct):
-    """A search that went through the nodes in the order of the table."""
+    """A search that visited the nodes in the order of the table."""
 
     order: Ints
 
@@ -129,7 +129,7 @@ def _with_reasons(inquiry: Inquiry, found: Assessment, row: int | None) -> Asses
 
 
 def _with_points(inquiry: Inquiry, found: Assessment, row: int | None) -> Assessment:
-    """The assessment with the points, by plugin, that the best nodes are ahead; by the reference, not by the engine."""
+    """Add the points, by plugin, by which the best nodes are ahead; the reference computes them, not the engine."""
     table, points = inquiry.table, inquiry.weighted_scores()
     rows = table.numbers(inquiry.rows)
     total = sum(points.values(), np.zeros(len(rows), dtype=np.int64))
@@ -176,9 +176,9 @@ class PreemptionAssessment(msgspec.Struct, frozen=True, kw_only=True):
     has_same_victims: bool = False
     """Whether the same pods would be evicted from that node, or others of equal priorities and starts."""
     is_best: bool = False
-    """Whether they are, and the victims of no other node are missed less."""
+    """Whether `has_same_victims` holds, and no other candidate has victims that cost less."""
     was_tried: bool = False
-    """Whether that node was among those that were tried, which are a part of more than a hundred."""
+    """Whether preemption was tried on that node; in a cluster of more than a hundred nodes only some are tried."""
     candidates: int = 0
     """Number of nodes on which preemption helps."""
 
@@ -186,7 +186,7 @@ class PreemptionAssessment(msgspec.Struct, frozen=True, kw_only=True):
 def assess_preemption(
     inquiry: Inquiry, node_name: str, victims: Collection[Pod]
 ) -> PreemptionAssessment:
-    """Hold the victims against those on all nodes. The inquiry is one of a scheduler whose cluster ignores writes."""
+    """Compare the victims with those on all nodes. The scheduler of the inquiry has a cluster that ignores writes."""
     told = inquiry.decide().explanation
     account = told.post_filter[0].preemption if told is not None and told.post_filter else None
     found = PreemptionAssessment(
@@ -210,18 +210,18 @@ def assess_preemption(
 
 
 def _is_alike(ours: Collection[Pod], theirs: Collection[Pod]) -> bool:
-    """Whether the same pods are evicted, or equal ones. Of the same pod, the start may become visible later."""
+    """Whether the same pods are evicted, or equal ones. The start of a pod may become visible later."""
     is_same = {pod.key for pod in ours} == {pod.key for pod in theirs}
     return is_same or _ranks(ours) == _ranks(theirs)
 
 
 def _ranks(pods: Iterable[Pod]) -> list[tuple[int, int]]:
-    """Priorities and starts: of pods that are equal in both, any may be evicted."""
+    """Priorities and starts; any of several pods that are equal in both may be evicted."""
     return sorted((pod.priority, start_of(pod)) for pod in pods)
 
 
 def _is_least(here: Victims, account: Preemption) -> bool:
-    """Whether no candidate comes before; of equal ones any may be chosen."""
+    """Whether no other candidate is preferred; any of several equal candidates may be chosen."""
     assert account.chosen is not None
     best = account.chosen
     return cost(here) == cost(best) and earliest_start(here) == earliest_start(best)

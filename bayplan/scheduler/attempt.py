@@ -50,7 +50,7 @@ class Explanation(msgspec.Struct):
     post_filter: tuple[PostFilterResult, Status] | None = None
     """None when PostFilter did not run."""
     waits_for: dict[str, list[str]] = msgspec.field(default_factory=dict)
-    """For a pod that was refused: each plugin that refused it, and the events that may bring it back."""
+    """For a pod that was refused: each plugin that refused it, and the events after which the pod is retried."""
 
 
 class AttemptNotes(msgspec.Struct):
@@ -95,7 +95,7 @@ class Attempt(Struct):
     unschedulable_plugins: frozenset[str] = frozenset()
     pending_plugins: frozenset[str] = frozenset()
     was_handled: bool = False
-    """The failure was dealt with when it happened, in the binding cycle."""
+    """Whether the binding cycle has handled the failure already."""
     explanation: Explanation | None = None
     group: Any = None
     """The `GroupAttempt` that this attempt was part of; None for a pod that is scheduled alone."""
@@ -113,7 +113,7 @@ class Attempt(Struct):
         self.nominated_node_name = nominated_node_name
 
     def reject(self, status: Status) -> None:
-        """End after a "no" of Reserve or Permit: kube-scheduler writes about the one node that was left."""
+        """End after a refusal by Reserve or Permit; kube-scheduler's message is about the chosen node only."""
         if status.is_rejected:
             self.unschedulable_plugins = frozenset({status.plugin})
             if status.code is Code.Pending:

@@ -37,7 +37,7 @@ class BindingTools(msgspec.Struct):
     failed: Callable[[Binding, Status], None]
 
     announces: bool
-    """Whether the status of a pod names its node before the binding, when that takes time."""
+    """Whether the node is written to the status of a pod before a binding that takes time (`nominatedNodeName`)."""
 
 
 class Binding(Struct, eq=False):
@@ -55,7 +55,7 @@ class Binding(Struct, eq=False):
     is_beside: bool = False
     """True if the cycle continues beside the scheduling of other pods."""
     _is_held: bool = False
-    """Permit holds the pod."""
+    """Whether Permit holds the pod."""
     _permit: Status = SUCCESS
     """Result of Permit."""
     _has_begun: bool = False
@@ -65,7 +65,7 @@ class Binding(Struct, eq=False):
     _pre_bind_began: float = 0.0
 
     def run_reserve(self) -> Status:
-        """Reserve; a failure is the status."""
+        """Run Reserve; a plugin that raises gives an error status."""
         profile, assumed, started = self.profile, self.assumed, perf_counter()
         try:
             status = profile.committing.run_reserve(
@@ -77,7 +77,7 @@ class Binding(Struct, eq=False):
         return status
 
     def run_permit(self) -> tuple[Status, dict[str, float]]:
-        """Permit, and for how long each plugin may hold the pod."""
+        """Run Permit; returns its status, and how long each plugin may hold the pod."""
         profile, assumed, started = self.profile, self.assumed, perf_counter()
         timeouts_s: dict[str, float] = {}
         try:
@@ -90,7 +90,7 @@ class Binding(Struct, eq=False):
         return status, timeouts_s
 
     def is_accepted(self, status: Status) -> bool:
-        """Whether Reserve or Permit let the pod pass, for now; else its steps are undone in reverse."""
+        """Whether Reserve or Permit accepted the pod or lets it wait; after a refusal the steps are undone."""
         if status.is_success or status.code is Code.Wait:
             return True
         self.undo()
@@ -98,7 +98,7 @@ class Binding(Struct, eq=False):
         return False
 
     def prepare(self, timeouts_s: Mapping[str, float]) -> bool:
-        """Begin to wait on Permit when plugins asked for it (`timeouts_s`); False: the binding cycle failed."""
+        """Begin to wait on Permit when plugins asked for it (`timeouts_s`); False if the binding cycle failed."""
         parts = self._tools.parts
         if not self._tools.announces:
             self._has_pre_bind = bool(self.plan.pre_binds)
@@ -123,7 +123,7 @@ class Binding(Struct, eq=False):
             self._after_permit()
 
     def _announce(self) -> None:
-        """Name the node in the status of the pod; that this fails is no reason not to go there."""
+        """Write the node to the status of the pod; a failed write is logged, and the binding goes on."""
         pod = self.assumed
         try:
             self._tools.parts.cluster.patch_status(pod, None, pod.node_name)
@@ -141,7 +141,7 @@ class Binding(Struct, eq=False):
         return status, skipped
 
     def _permitted(self, status: Status) -> None:
-        """Permit has decided about a pod that it held."""
+        """Continue after the decision of Permit about a pod that it held."""
         parts = self._tools.parts
         parts.waiting_pods.remove(self.assumed.uid)
         waited_s = parts.clock.monotonic() - self._waiting_since
@@ -161,10 +161,10 @@ class Binding(Struct, eq=False):
         self.go_on()
 
     def go_on(self) -> None:
-        """Nothing holds the pod back any more: bind it."""
+        """Bind the pod, which nothing holds back any more."""
         parts = self._tools.parts
         self.is_permitted = True
-        parts.queue.done(self.assumed.uid)  # events need not be kept for it
+        parts.queue.done(self.assumed.uid)  # its events need not be recorded any more
         if self._has_pre_bind:
             self.state.cancellation = parts.pre_binding.begin(self.assumed.uid)
             parts.executor.run(self._work, self._finished)
@@ -172,7 +172,7 @@ class Binding(Struct, eq=False):
             parts.executor.run(self._bind, self._finished)
 
     def _work(self) -> Answer:
-        """PreBind, then Bind: all that may take time. Runs where the executor runs it."""
+        """Run PreBind, then Bind: the steps that may take time. The executor decides where this runs."""
         committing, assumed = self.profile.committing, self.assumed
         log_pre_bind(assumed)
         self._pre_bind_began = perf_counter()
@@ -227,7 +227,7 @@ class Binding(Struct, eq=False):
         self.profile.note_point("PreBind", status, seconds)
 
     def _note_error(self, status: Status) -> None:
-        """PreBind or Bind failed: log which, and how long it took."""
+        """Log that PreBind or Bind failed, and how long it took."""
         times = self.state.times
         if self._pre_bind_began:
             self._pre_bind_ended(status)

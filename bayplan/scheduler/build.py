@@ -127,7 +127,7 @@ def build_scheduler(
 
 
 def _make_scheduler(parts: Parts, decider: Decider, read_pod: PodReader | None) -> Scheduler:
-    """The scheduler, with the binder of pods and, if groups are scheduled as a whole, their scheduler."""
+    """Make the scheduler, with its binding tools and, if groups are scheduled as a whole, its group cycle."""
     scheduler = Scheduler(parts, decider)
     scheduler.read_pod = read_pod
     announces = parts.feature_gates.enabled("NominatedNodeNameForExpectation")
@@ -183,7 +183,7 @@ def _make_profiles(
 
 
 def _note_whole_objects(profiles: Mapping[str, ProfileRuntime]) -> None:
-    """Set for the plugins whether pods and nodes are stored with all of their fields."""
+    """Tell the plugins' handles whether pods and nodes are stored with all of their fields."""
     handles = [profile.handle for profile in profiles.values()]
     plugins = [plugin for profile in profiles.values() for plugin in profile.plugins.values()]
     is_needed = any(handle.extenders is not None for handle in handles)
@@ -249,7 +249,7 @@ def _make_queue(
 
 
 def _registrations(profile: ProfileRuntime) -> list[Registration]:
-    """The events that each plugin waits for; extenders declare none, and wait for any."""
+    """The events that each plugin waits for; extenders declare none, so they wait for every event."""
     registrations: list[Registration] = []
     if profile.handle.extenders is not None:
         events = default_events(profile.handle.feature_gates)

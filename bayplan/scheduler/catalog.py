@@ -35,7 +35,7 @@ ARGUMENTS = {**ARGS_TYPES, **LEGACY_ARGS_TYPES}
 
 
 class PluginDescription(msgspec.Struct, frozen=True):
-    """Facts about a plugin for those who choose one.
+    """Facts about a plugin, for choosing one.
 
     `points` are named as in a configuration. `args` are its arguments with their defaults, None if it takes none or
     any. `source` is `in-tree`, a package, or a file.
@@ -49,9 +49,9 @@ class PluginDescription(msgspec.Struct, frozen=True):
     weight: int
     args: dict[str, Any] | None
     judging: Judging
-    """The way in which the engine applies it, and how that could be faster."""
+    """On which nodes the engine calls it, and what to declare so that it is called less."""
     custom_resources: tuple[str, ...] = ()
-    """The names of those that it reads."""
+    """Names of the custom resources that it reads."""
 
 
 def describe_plugins(
@@ -65,7 +65,9 @@ def describe_plugins(
     if config is not None:
         profiles = effective_plugins(config, plugin_files)
         used = {ref.name for points in profiles for refs in points.values() for ref in refs}
-        used |= {name for name in names if registry.source(name) in plugin_files}  # as in a run
+        used |= {
+            name for name in names if registry.source(name) in plugin_files
+        }  # enabled everywhere, as in a run
         names = [name for name in names if name in used]
     return tuple(_describe(name, registry, weights) for name in names)
 
@@ -123,7 +125,7 @@ def used_plugins(
 def plugin_faults(
     plugin_files: Iterable[str] = (), release: Release = DEFAULT_RELEASE
 ) -> Callable[[SchedulerConfiguration], list[str]]:
-    """A function that finds the mistakes for which plugins, or the files of extenders, must be read."""
+    """Return a check for mistakes that are only found by loading plugins or the files of extenders."""
     registry = make_registry(plugin_files, release=release)
 
     def check(config: SchedulerConfiguration) -> list[str]:
@@ -144,7 +146,7 @@ def plugin_faults(
 
 
 def _try_arguments(config: SchedulerConfiguration, registry: Registry) -> None:
-    """Make the plugins whose arguments only they can read; ConfigError with a line for each that refuses them."""
+    """Make the plugins that validate their own arguments; ConfigError with a line for each that refuses them."""
     faults: list[str] = []
     for i, profile in enumerate(config.profiles):
         handle = Handle(NodeTable())

@@ -1,8 +1,8 @@
 """Collector: how often Python collects garbage while pods are scheduled.
 
-Whatever a pod leaves behind is kept (the pod on its node, its event, its counts) or freed at once, by reference count:
-cycles are rare. By default Python goes through the young objects after every 700 new ones, and again and again through
-a cluster of a million objects that stay; that took a third of the time of a pod.
+The objects that an attempt creates either stay (the pod on its node, its event, its counts) or are freed at once by
+their reference counts; cycles are rare. By default Python scans the young objects after every 700 new ones, and
+regularly a whole cluster of a million objects that stay; that took a third of the time of a pod.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ YOUNG = 100_000
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Exclude the existing objects from garbage collection, and collect seldom; afterwards as before."""
+    """Exclude the existing objects from garbage collection and collect rarely, until the end of the block."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(YOUNG, *before[1:])

@@ -28,10 +28,11 @@ GOES_ON = (Outcome.BINDING, Outcome.WAITING)
 
 
 class Scheduler(EventHandlers):
-    """Events and time go in (`on_add`, `on_update`, `on_delete`, `run_timers`), one attempt at a time comes out.
+    """Takes events and time (`on_add`, `on_update`, `on_delete`, `run_timers`), and makes one attempt at a time.
 
-    Synchronous and without threads: the same events give the same decisions. Work that may take long (PreBind, Bind)
-    is handed to the executor and returns as a call. `build.py` puts it together; questions go through `Inquiry`.
+    Synchronous and without threads: the same events give the same decisions. Work that may take long (PreBind, Bind) is
+    handed to the executor, which calls back with the result. `build.py` puts it together; questions go through
+    `Inquiry`.
     """
 
     binding_tools: BindingTools
@@ -50,7 +51,7 @@ class Scheduler(EventHandlers):
     def schedule_one(self) -> Attempt | None:
         """Take the next pod from the queue and try to place it; None when no pod is ready, or attempts are paused.
 
-        A member of a pod group is tried with its group: of the attempts, which are in `group`, the first is returned.
+        A member of a pod group is tried with its group: the first attempt is returned, and its `group` has all of them.
         """
         while (queued := self.pop()) is not None:
             attempt = self.schedule_popped(queued)
@@ -83,7 +84,7 @@ class Scheduler(EventHandlers):
         return attempt
 
     def schedule(self, queued: QueuedPodInfo) -> Attempt:
-        """The scheduling cycle of one pod and, when it finds a node, the begin of its binding cycle."""
+        """Run the scheduling cycle of one pod and, when it finds a node, start the binding cycle."""
         is_logged = self._is_logged = steps.is_logged()
         if is_logged:
             steps.log_begin(queued)
@@ -121,7 +122,7 @@ class Scheduler(EventHandlers):
         queued: QueuedPodInfo,
         attempt: Attempt,
     ) -> Binding | None:
-        """Assume and Reserve; a "no" undoes both, and gives None."""
+        """Assume the pod and run Reserve; None after a refusal, which undoes both."""
         assumed = state.placed(attempt.pod, attempt.node_name)
         try:
             plan = profile.committing.plan(assumed.spec)
@@ -139,7 +140,7 @@ class Scheduler(EventHandlers):
         return binding if binding.is_accepted(status) else None
 
     def permit(self, binding: Binding) -> bool:
-        """Permit, and the hold of the pod until its binding can begin; a "no" undoes Reserve, too."""
+        """Run Permit and, where it asks for it, hold the pod; False after a refusal, which undoes Reserve, too."""
         if binding.plan.is_idle:
             return True
         status, timeouts_s = binding.run_permit() if binding.plan.permits else (SUCCESS, {})
@@ -154,7 +155,7 @@ class Scheduler(EventHandlers):
         return binding.prepare(timeouts_s)
 
     def begin(self, binding: Binding) -> None:
-        """The binding cycle begins; if it does not end at once, it goes on beside the scheduling of other pods."""
+        """Start the binding cycle; unless it ends at once, it continues while other pods are scheduled."""
         if binding.plan.is_idle:
             binding.go_on()
         else:
@@ -164,7 +165,7 @@ class Scheduler(EventHandlers):
             self.metrics.bindings.value += 1
 
     def bound(self, binding: Binding) -> None:
-        """The pod is on its node."""
+        """Finish the attempt of a pod that was bound: metrics, event, PostBind, log."""
         pod, attempt, profile = binding.assumed, binding.attempt, binding.profile
         queued, since = binding.queued, binding.queued.initial_attempt_timestamp
         if binding.is_beside:
@@ -191,7 +192,7 @@ class Scheduler(EventHandlers):
         self.ended(attempt)
 
     def is_pointless(self, pod: Pod) -> bool:
-        """Whether the pod needs no node any more, or has one."""
+        """Whether the pod need not be scheduled: another scheduler's, being deleted, or assumed already."""
         if pod.scheduler_name not in self.profiles:
             return True
         if pod.deletion_timestamp is not None:
@@ -201,7 +202,7 @@ class Scheduler(EventHandlers):
         return self.cache.is_assumed(pod)
 
     def _activate(self, state: CycleState) -> None:
-        """Bring the pods back that plugins named."""
+        """Move the pods that plugins put under PODS_TO_ACTIVATE back to the active queue."""
         pods = state.get(PODS_TO_ACTIVATE)
         if pods:
             self.queue.activate(pods.values())

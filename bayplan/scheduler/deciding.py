@@ -91,7 +91,9 @@ class Decider:
         if decision is not None and not self.explains:
             self._take(profile, state, attempt, decision, makes_room)
             return
-        if decision is not None:  # it is shown beside the reference, which runs all plugins
+        if (
+            decision is not None
+        ):  # the explanation runs all plugins, and the engine must agree with them
             state.clear()
         if self._metrics.is_sampled():
             state.sampled_by = self._metrics
@@ -110,7 +112,7 @@ class Decider:
         attempt.node_name = table.names[row]
 
     def _take_nominated(self, profile: ProfileRuntime, state: CycleState, attempt: Attempt) -> bool:
-        """Whether the pod fits on the node that it is nominated to, by the engine: that node is taken unscored."""
+        """Take the nominated node, without scoring, if the pod fits there by the engine; returns whether it does."""
         if self.explains or not self._may_use_engine:
             return False
         try:
@@ -150,7 +152,7 @@ class Decider:
             return None
 
     def copies(self, profile: ProfileRuntime, pod: Pod) -> Ints | None:
-        """int64 per row: how many pods like `pod` fit beside each other; None if they have to be placed one by one.
+        """int64 per row: the number of pods like `pod` that fit together; None if they have to be placed one by one.
 
         Third-party plugins are excluded: they may depend on every attempt.
         """
@@ -170,7 +172,7 @@ class Decider:
     def decide(
         self, profile: ProfileRuntime, state: CycleState, pod: Pod, within: Ints | None
     ) -> Decision | None:
-        """The engine's decision; None if the reference decides, for a reason that is counted."""
+        """The engine's decision; None if the reference has to decide. The reason for that is counted in a metric."""
         found: Decision | Reason = Reason.EXTENDERS
         if self._may_use_engine:
             try:
@@ -183,12 +185,12 @@ class Decider:
         if isinstance(found, Decision):
             return found
         self._metrics.reference_decisions.labels(profile.name, found.label).count += 1
-        state.clear()  # plugins are called from the start
+        state.clear()  # the reference starts with PreFilter
         return None
 
     def _note_engine_failure(self, failed: PluginRunError) -> None:
         self._metrics.engine_failures.count += 1
-        if failed.is_declaration:  # which the reference may not use
+        if failed.is_declaration:  # the reference may not call it, so it would go unnoticed
             self._faults.note(failed.status.error)
 
     def _take(
@@ -199,7 +201,7 @@ class Decider:
         decision: Decision,
         makes_room: bool,
     ) -> None:
-        """Go by a decision of the engine."""
+        """Apply a decision of the engine to the attempt."""
         table, best = self._table, decision.best
         attempt.feasible_nodes = best.feasible
         if not best.feasible:
@@ -257,7 +259,7 @@ class Decider:
     def _ask_for_scores(
         self, profile: ProfileRuntime, attempt: Attempt, search: Search, totals: Ints
     ) -> tuple[Ints, Bools]:
-        """`totals` with the scores of the extenders, and the nodes that got one."""
+        """Add the scores of the extenders to `totals`; also returns which nodes got one."""
         assert self._extenders is not None, "called with extenders only"
         table, found = self._table, search.found(self._table)
         given = self._extenders.score(attempt.pod, found)
@@ -279,12 +281,14 @@ class Decider:
         diagnosis: Diagnosis,
         makes_room: bool,
     ) -> None:
-        """No node fits: find the reasons, and run PostFilter."""
+        """End the attempt of a pod that fits nowhere: note the reasons, and run PostFilter."""
         diagnosis.note_rejectors()
         is_logged = steps.is_logged()
         if is_logged:
             steps.log_refusals(attempt.pod, diagnosis)
-        result = PostFilterResult("")  # without PostFilter plugins a nomination ends
+        result = PostFilterResult(
+            ""
+        )  # "" ends a nomination, the default without PostFilter plugins
         keeps = profile.handle.release.keeps_nomination_without_post_filter
         if not makes_room or (keeps and not profile.filtering.post_filters):
             result = PostFilterResult()
@@ -370,7 +374,7 @@ def _disagreement(pod: Pod, rows: Ints, table: NodeTable, what: str) -> EngineDi
 
 
 def note_runner_up(notes: AttemptNotes, table: NodeTable, row: int, decision: Decision) -> None:
-    """Note the best node beside `row`, which was chosen; two nodes or more are feasible."""
+    """Note the best node other than `row`, which was chosen; two nodes or more are feasible."""
     best = decision.best
     if best.ties > 1:
         other = decision.ranked.nth_best(0)
@@ -384,7 +388,7 @@ def note_runner_up(notes: AttemptNotes, table: NodeTable, row: int, decision: De
 def note_second(
     notes: AttemptNotes, totals: Ints, winner: int, rows: Ints | None, table: NodeTable
 ) -> None:
-    """Note the highest of `totals` beside that at `winner`; the totals are those of `rows`, of all rows if None."""
+    """Note the highest of `totals` apart from the winner's; the totals are those of `rows`, or of all rows if None."""
     others = totals.copy()
     others[winner] = -1
     place = int(np.argmax(others))

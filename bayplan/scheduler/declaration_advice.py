@@ -55,7 +55,7 @@ def _scores_every_pod(plugin: type[Plugin]) -> bool:
 
 
 def _unsettled(plugin: type[Plugin]) -> list[str]:
-    """Declarations that are missing for the methods that are called for every pod."""
+    """Missing declarations because of which methods are called for every pod."""
     called = (PreFilterPlugin, PreScorePlugin, ReservePlugin, PermitPlugin, PreBindPlugin)
     points = [base.__name__.removesuffix("Plugin") for base in called if issubclass(plugin, base)]
     if not points or _has_own(plugin, Plugin, "settled"):
@@ -71,7 +71,7 @@ def _advice(plugin: type[Plugin]) -> str:
 
 
 def _rows(plugin: type[Plugin]) -> str:
-    """The declaration that a plugin lacks which judges one node at a time."""
+    """The missing declaration of a plugin that judges one node at a time."""
     lacking = [
         f"`{method}`"
         for base, method in ((FilterPlugin, "filter_rows"), (ScorePlugin, "score_rows"))

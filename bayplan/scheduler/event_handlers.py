@@ -63,10 +63,10 @@ RESOURCE_OF_KIND = {
 
 
 class EventHandlers:
-    """Receives objects that came, changed or went, and the passing of time."""
+    """Handles added, changed and deleted objects, and timers."""
 
     read_pod: PodReader | None = None
-    """Drops the fields of pods that feature gates switch off; None if none of them is off."""
+    """Drops the fields of pods whose feature gates are off; None if no such gate is off."""
 
     def __init__(self, parts: Parts) -> None:
         self.cache = parts.cache
@@ -142,7 +142,7 @@ class EventHandlers:
                 self._on_other(ActionType.Delete, obj, None)
 
     def _on_other(self, action: ActionType, old: Any, new: Any) -> None:
-        """Objects that are only read through the lister may still be the ones a pod waits for."""
+        """Requeue pods after a change of an object that is only read through the lister."""
         obj = new or old
         resource = RESOURCE_OF_KIND.get(obj.kind)
         if resource is None and isinstance(obj, DeviceTaintRule):
@@ -157,9 +157,9 @@ class EventHandlers:
 
     @staticmethod
     def _on_group(queue: GroupQueue, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Members of a group are queued as long as there is the group."""
+        """Queue the members of a group as long as the group exists."""
         if new is None:
-            assert old is not None, "a group that went was there"
+            assert old is not None, "a deleted group existed before"
             queue.delete_group(old)
         elif old is None:
             queue.add_group(new)
@@ -167,7 +167,7 @@ class EventHandlers:
             queue.update_group(new)
 
     def _on_taint_rule(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
-        """A rule that changes the taints of a slice is an update of the slice."""
+        """Report a rule that changes the taints of a slice as an update of the slice."""
         rules = [rule for rule in (old, new) if rule is not None]
         is_changed = old is None or new is None or old.spec != new.spec
         if not self._reads_taint_rules or not is_changed:
@@ -177,7 +177,7 @@ class EventHandlers:
                 self.queue.move_all_to_active_or_backoff(
                     ClusterEvent(RESOURCE_SLICE, ActionType.Update), made, made
                 )
-                return  # more slices would move no other pods
+                return  # further slices would move no other pods
 
     # Pods are in one of three places: nowhere (or finished, or another scheduler's), the queue, a node.
 
@@ -187,7 +187,7 @@ class EventHandlers:
             old = None
         was, now = self._place(old), self._place(new)
         if now == "node":
-            assert new is not None, "a pod that is somewhere is there"
+            assert new is not None, "a pod on a node has a present version"
             if was == "node" and old is not None:
                 self._pod_on_node_changed(old, new)
                 return
@@ -256,13 +256,13 @@ class EventHandlers:
         self.queue.move_all_to_active_or_backoff(ASSIGNED_POD_ADD, None, pod)
 
     def on_add_many(self, pods: Sequence[Pod]) -> None:
-        """Take over the pods that have a node, at the start: in vectors, because no pod waits for them yet."""
+        """Add the pods that have a node, at the start; vectorised, because no pod waits for their events yet."""
         if self.read_pod is not None:
             pods = list(map(self.read_pod, pods))
         placed = [pod for pod in pods if pod.status.phase not in FINISHED_PHASES]
         by_uid = {pod.uid: pod for pod in placed}
         is_fresh = len(by_uid) == len(placed) and self.cache.has_none(by_uid.keys())
-        if is_fresh and self.queue.count_unheard(ASSIGNED_POD_ADD, len(placed)):
+        if is_fresh and self.queue.count_ignored(ASSIGNED_POD_ADD, len(placed)):
             self.cache.add_pods(by_uid)
             return
         for pod in pods:
@@ -286,7 +286,7 @@ class EventHandlers:
     # Time
 
     def next_timer(self) -> float | None:
-        """Time when there is something to do again, in seconds of the clock's `monotonic`; None for never."""
+        """Time of the next timer, in seconds of the clock's `monotonic`; None if there is none."""
         times = (self.timers.next(), self.queue.next_timer(), self.cache.next_expiry())
         return min((time for time in times if time is not None), default=None)
 
@@ -315,7 +315,7 @@ def _change(operation: str, change: Callable[..., object], *objects: Any) -> Non
 
 
 def _waits_for_new_pods(profile: ProfileRuntime) -> bool:
-    """Whether a plugin may hold pods back until others have come, as those for gangs do.
+    """Whether a plugin may hold pods back until others exist, as those for gangs do.
 
     Without one, events of pods that have no node yet are ignored: they cannot make room.
     """

@@ -1,8 +1,8 @@
 """Extender: one web service that is called during scheduling: its requests and answers.
 
 Mirrors pkg/scheduler/extender.go and staging/src/k8s.io/kube-scheduler/extender/v1/types.go. The names of fields are
-sent as Go writes them and read in any case. Pods and nodes are sent with all of their fields. How a request gets there
-and back is the transport's business.
+sent as Go writes them and read in any case. Pods and nodes are sent with all of their fields. The transport sends the
+requests.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Tree: TypeAlias = dict[str, Any]
 
 
 class ExtenderTransport(Protocol):
-    """The way to an extender."""
+    """Sends requests to an extender."""
 
     def post(self, url: str, body: bytes, timeout_s: float) -> bytes:
         """The body of the answer; raises ApiError, with the HTTP status as its code when there is one."""
@@ -46,8 +46,8 @@ MakeTransport: TypeAlias = Callable[[ExtenderConfig], ExtenderTransport]
 
 
 def make_http_transport(config: ExtenderConfig) -> ExtenderTransport:
-    """The transport an extender's configuration asks for. HTTPS without a CA accepts any certificate."""
-    # Only who has extenders pays for loading TLS and HTTP.
+    """Make the transport that an extender's configuration asks for. HTTPS without a CA accepts any certificate."""
+    # TLS and HTTP are imported only where extenders are configured.
     from ..cluster.http_transport import HttpTransport, TlsOptions
 
     given = config.tls_config
@@ -64,7 +64,7 @@ class Filtered(msgspec.Struct, frozen=True):
     failed: Mapping[str, str]
     unresolvable: Mapping[str, str]
     by_name: bool = True
-    """False when the extender sent whole nodes back: all that was known besides is then lost to scoring."""
+    """False if the extender returned whole nodes: scoring then sees these, without their pods and images."""
 
 
 class HTTPExtender:
@@ -79,7 +79,7 @@ class HTTPExtender:
 
     @property
     def name(self) -> str:
-        """Its address."""
+        """The address of the extender."""
         return self.config.url_prefix
 
     @property
@@ -189,7 +189,7 @@ class HTTPExtender:
         return known[1]
 
     def _victims(self, node_name: str, entry_of_node: Any, table: NodeTable) -> Victims:
-        """The victims on one node that an answer means by their uids."""
+        """The victims on one node, which an answer names by their uids."""
         row = table.row_of.get(node_name)
         if row is None or not table.live[row]:
             raise ExtenderError(f'nodeinfo not found for node name "{node_name}"')
@@ -235,7 +235,7 @@ def _names(answer: Any) -> list[str]:
 
 
 def _names_of_nodes(answer: Any) -> list[str]:
-    """The names of the nodes in an answer that has whole nodes; none when it has nothing."""
+    """The names of the nodes in an answer with whole nodes; empty if the answer has none."""
     items = list_member(find(answer, "Nodes"), "items")
     return [text_member(member(item, "metadata"), "name") for item in items]
 

@@ -34,7 +34,7 @@ class RowsLeft(msgspec.Struct, frozen=True):
 
     rows: Ints
     are_bare: bool
-    """Whole nodes came back, not names: kube-scheduler goes on with those, and so scores nodes without their pods."""
+    """Whether whole nodes were returned, not names: kube-scheduler then scores these, without their pods."""
 
 
 class ExtenderScores(msgspec.Struct):
@@ -44,11 +44,11 @@ class ExtenderScores(msgspec.Struct):
     is_scored: Bools
     """The nodes that some extender named, even with 0 points."""
     each: list[tuple[str, int, dict[str, int]]]
-    """Of every extender that scores: its address, its weight, and its scores by node name."""
+    """The address, the weight and the scores by node name of every extender that scores."""
 
 
 class Extenders:
-    """Calls the extenders in order: first those that must not fail, then the ignorable ones."""
+    """Calls the extenders in order: first those that are not ignorable, then the ignorable ones."""
 
     def __init__(
         self,
@@ -65,9 +65,9 @@ class Extenders:
         self.can_prioritize = any(extender.config.prioritize_verb for extender in made)
 
     def filter(self, pod: Pod, rows: Ints, diagnosis: Diagnosis) -> RowsLeft:
-        """The rows that all extenders leave of `rows`.
+        """The rows of `rows` that all extenders accept.
 
-        Notes the result of the others in `diagnosis`. ExtenderError when one fails that must not.
+        Notes the refusals in `diagnosis`. Raises ExtenderError if one fails that is not ignorable.
         """
         left, are_bare = rows, False
         for extender in self._interested(pod):
@@ -95,7 +95,7 @@ class Extenders:
         return RowsLeft(left, are_bare)
 
     def score(self, pod: Pod, rows: Ints) -> ExtenderScores:
-        """Points of the extenders for `rows`; none from one that fails."""
+        """Points of the extenders for `rows`; an extender that fails gives none."""
         names = [self._table.names[row] for row in rows]
         position = {name: i for i, name in enumerate(names)}
         totals = [0] * len(names)
@@ -120,7 +120,7 @@ class Extenders:
         return ExtenderScores(total, is_scored, each)
 
     def binds(self, pod: Pod) -> bool:
-        """Whether one of them binds such pods."""
+        """Whether an extender binds such pods."""
         return any(extender.config.bind_verb for extender in self._interested(pod))
 
     def bind(self, pod: Pod, node_name: str) -> Status | None:
@@ -141,11 +141,11 @@ class Extenders:
         return None
 
     def are_interested(self, pod: Pod) -> bool:
-        """Whether one of them takes part in preemption for `pod`."""
+        """Whether an extender takes part in preemption for `pod`."""
         return any(extender.config.preempt_verb for extender in self._interested(pod))
 
     def choose_victims(self, pod: Pod, candidates: Mapping[str, Victims]) -> Mapping[str, Victims]:
-        """The candidates that the extenders leave, one after the other; ExtenderError when one fails that must not."""
+        """The candidates that all extenders accept; ExtenderError if one fails that is not ignorable."""
         for extender in self._interested(pod):
             if not candidates:
                 break
@@ -178,7 +178,7 @@ class Extenders:
 
 
 def _with_victims(chosen: dict[str, Victims], ignorable: bool) -> dict[str, Victims]:
-    """The nodes with victims; one without is left out, or the fault of an extender that must not fail."""
+    """The nodes with victims. One without is left out; if the extender is not ignorable, that is an ExtenderError."""
     for node_name, victims in chosen.items():
         if not victims.pods and not ignorable:
             raise ExtenderError(f'expected at least one victim pod on node "{node_name}"')

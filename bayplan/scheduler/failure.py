@@ -1,4 +1,4 @@
-"""Failure: the way of a pod that was not placed: back to the queue, a condition, an event.
+"""Failure: the end of an attempt without a node: back to the queue, a condition, an event.
 
 Mirrors handleSchedulingFailure of pkg/scheduler/schedule_one.go.
 """
@@ -32,7 +32,7 @@ NOTE_LIMIT = 1024
 
 
 class FailureHandler:
-    """Report that a pod was not placed, and queue it again."""
+    """Reports that a pod was not placed, and queues it again."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -65,7 +65,7 @@ class FailureHandler:
         self.requeue(queued, attempt)
 
     def binding_failed(self, binding: Binding, status: Status) -> None:
-        """The binding cycle ended without a binding, and was undone: others may use its node."""
+        """Requeue the pod of a binding cycle that failed and was undone, and retry pods that may use its node."""
         attempt, assumed = binding.attempt, binding.assumed
         attempt.was_handled = True
         if binding.is_beside:
@@ -75,12 +75,14 @@ class FailureHandler:
         else:
             attempt.fail(status, nominated_node_name="")
         note_failure(binding.profile, binding.state, attempt)
-        has_left = not self._parts.cache.has_pod(assumed)  # or another placed it meanwhile
+        has_left = not self._parts.cache.has_pod(
+            assumed
+        )  # or another scheduler placed it meanwhile
         if has_left and not status.is_rejected:
             self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, assumed, None)
         self.requeue(binding.queued, attempt)
         if has_left and status.is_rejected:
-            # After the pod is requeued, and not for it: its own reservation was never the reason.
+            # After the pod is requeued, so that it is not retried itself: its own reservation was not in its way.
             self._queue.move_all_to_active_or_backoff(
                 ASSIGNED_POD_DELETE, assumed, None, lambda pod: pod.uid != assumed.uid
             )
@@ -94,7 +96,7 @@ class FailureHandler:
                 queued.pod.uid
             )  # deleted, or placed by another scheduler: nothing to retry
             if current is not None and current.uid != queued.pod.uid:
-                current = None  # another pod of the name, about which nothing is written
+                current = None  # another pod of that name: write nothing about it
         elif current.uid != queued.pod.uid:
             self._queue.done(queued.pod.uid)
             return
@@ -133,7 +135,7 @@ class FailureHandler:
 
 
 def note_failure(profile: ProfileRuntime, state: CycleState, attempt: Attempt) -> None:
-    """An attempt ended without a binding, and how long it took."""
+    """Count an attempt that ended without a binding, and how long it took."""
     times = state.times
     times[ENDED] = perf_counter()
     if math.isnan(times[DECIDED]):

@@ -43,7 +43,7 @@ class Search(msgspec.Struct):
     """The row the pod is nominated to, when it is feasible: taken without scoring."""
     nodes: Ints = msgspec.field(default_factory=lambda: NO_ROWS)
     start: int = 0
-    """The search went through `nodes` in order, beginning at this position."""
+    """The position in `nodes` at which the search began; it visits them in order."""
     are_bare: bool = False
     """The feasible nodes are to be scored as if no pods were on them."""
 
@@ -92,7 +92,7 @@ def judge_all(
 
 
 def num_feasible_nodes_to_find(percentage: int, nodes: int) -> int:
-    """Number of feasible nodes that are enough; percentage 0 adapts to the size of the cluster."""
+    """Number of feasible nodes after which a search ends; percentage 0 adapts to the size of the cluster."""
     if nodes < MIN_FEASIBLE_NODES:
         return nodes
     if percentage == 0:
@@ -101,7 +101,7 @@ def num_feasible_nodes_to_find(percentage: int, nodes: int) -> int:
 
 
 class NodeFinder:
-    """Finds feasible nodes; each search starts where the last one stopped, so that all nodes get their turn."""
+    """Finds feasible nodes; each search starts where the last one stopped, so that all nodes are visited in turn."""
 
     def __init__(
         self, table: NodeTable, snapshot: Snapshot, extenders: Extenders | None = None
@@ -129,9 +129,10 @@ class NodeFinder:
         everything: bool = False,
         within: Ints | None = None,
     ) -> Search:
-        """Run PreFilter, Filter and the extenders. Raises ExtenderError when one fails that must not.
+        """Run PreFilter, Filter and the extenders.
 
-        With `everything` all nodes are judged, also when not needed. Filter judges the rows `within`; None means all.
+        Raises ExtenderError if an extender fails that is not ignorable. With `everything` all nodes are judged, also
+        when not needed. Filter judges the rows `within`; None means all.
         """
         table, times = self._table, state.times
         diagnosis = Diagnosis(table, node_count=table.node_count)
@@ -211,7 +212,7 @@ class NodeFinder:
     def _first(self, enough: int, found: Ints, rows: Rows, search: Search) -> tuple[Ints, int]:
         """The first `enough` of `found` in search order, and the number of `rows` that were checked for that.
 
-        The search ends when it comes across one feasible node too many, which does not count.
+        Like kube-scheduler's, the search ends at the first feasible node beyond `enough`, which is not used.
         """
         table, order = self._table, search.order
         if not isinstance(rows, slice):
@@ -227,12 +228,12 @@ class NodeFinder:
 
     @property
     def _extenders_matter(self) -> bool:
-        """Whether more than one feasible node can make a difference to the extenders."""
+        """Whether an extender filters or scores nodes, so that one feasible node is not enough."""
         extenders = self._extenders
         return extenders is not None and (extenders.can_filter or extenders.can_prioritize)
 
     def _try_nominated(self, profile: ProfileRuntime, state: CycleState, pod: Pod) -> int | None:
-        """The row of the nominated node, if the pod fits there; an error means a full search."""
+        """The row of the nominated node, if the pod fits there; after an error all nodes are searched."""
         table = self._table
         row = table.row_of.get(pod.nominated_node_name)
         if row is None or not table.live[row]:
@@ -240,7 +241,7 @@ class NodeFinder:
         try:
             status = profile.filtering.filter_with_nominated(state, pod, table.node_at(row))
             if status.is_success and self._extenders is not None:
-                # Their refusals here must not exclude it from the full search that follows.
+                # With a diagnosis of its own: a refusal here must not exclude the node from the full search.
                 left = self._extenders.filter(pod, np.array([row]), Diagnosis(table))
                 return row if len(left.rows) else None
         except (PluginRunError, ExtenderError) as error:
@@ -265,14 +266,14 @@ def rows_to_look_at(pre: PreFiltered, diagnosis: Diagnosis, table: NodeTable) ->
 
 
 def _common_rows(rows: Rows, within: Ints | None) -> Rows:
-    """The rows that are also `within`."""
+    """The rows that are in `within`, too."""
     if within is None:
         return rows
     return within if isinstance(rows, slice) else np.intersect1d(rows, within)
 
 
 def _note_refusal(profile: ProfileRuntime, state: CycleState, pre: PreFiltered) -> None:
-    """PreFilter took its time, but it was no success."""
+    """Note the refusal of PreFilter, and its time."""
     seconds = state.times[PRE_FILTERED] - state.times[STARTED]
     profile.metrics.point("PreFilter").ended(pre.status.code.name, seconds)
     state.times[PRE_FILTERED] = math.nan

@@ -80,7 +80,7 @@ def convert(status: PodStatus, kind: type[PodStatus]) -> PodStatus:
 
 
 def reading_of(gates: FeatureGates) -> tuple[bool, ...]:
-    """The gates and the fact by which pods are read: schedulers with equal ones may share a cache."""
+    """The gates and release facts that determine how pods are read; schedulers with equal ones may share a cache."""
     read = MATCH_LABEL_KEYS, POD_LEVEL, POD_LEVEL_RESIZE, NODE_RESOURCES
     return (*map(gates.enabled, read), gates.release.requests_by_pod)
 
@@ -90,7 +90,7 @@ WHOLE_PODS = (True, True, True, False, False)
 
 
 def pod_reader(gates: FeatureGates) -> PodReader | None:
-    """A reader that drops the fields of gates that are off; None when none of them is."""
+    """A reader that drops the fields of gates that are off; None if no such gate is off."""
     if reading_of(gates) == WHOLE_PODS:
         return None
     reader = _Reader(gates)
@@ -104,7 +104,7 @@ def _has_statuses(status: PodStatus) -> bool:
 
 
 class GatedCluster:
-    """A cluster whose pods are read with `read`, and written with the fields that this drops."""
+    """A cluster whose pods are read through `read`; pods are written with the fields that `read` dropped."""
 
     def __init__(self, cluster: SchedulerCluster, read: PodReader) -> None:
         self._cluster = cluster
@@ -118,7 +118,9 @@ class GatedCluster:
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._cluster, name)
         if isinstance(found, MethodType):
-            setattr(self, name, found)  # the next time without this call; values may change
+            setattr(
+                self, name, found
+            )  # found without this call the next time; only for methods, as values may change
         return found
 
     def get(self, kind: str, namespace: str, name: str) -> Any | None:
@@ -132,7 +134,7 @@ class GatedCluster:
         return map(self._read, found) if kind == Pod.kind else found
 
     def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
-        """Changes after `version`; None when the cluster does not know them."""
+        """Changes after `version`; None when the cluster does not have them any more."""
         feed = getattr(self._cluster, "changes_since", None)
         return None if feed is None else cast("ChangeFeed", self._cluster).changes_since(version)
 
@@ -141,7 +143,7 @@ class GatedCluster:
         return self._cluster.update(self._whole(obj))
 
     def update_status(self, obj: Any) -> Any:
-        """The same for its status."""
+        """Write the status of a changed object."""
         return self._cluster.update_status(self._whole(obj))
 
     def _whole(self, obj: Any) -> Any:

@@ -90,7 +90,7 @@ class GroupAlgorithm:
     """The algorithm for one group, which may run several times: for each placement, and without some pods."""
 
     _asks_permit = True
-    """Whether Permit decides if enough members have a node."""
+    """Whether Permit determines that enough members have a node."""
 
     def __init__(
         self,
@@ -111,14 +111,14 @@ class GroupAlgorithm:
         self._placement_metrics = tools.parts.metrics.placements
 
     def __call__(self) -> Status:
-        """Whether the group fits on the nodes as they are at the moment."""
+        """Try the group on the nodes in their present state."""
         account = self.find_nodes(makes_room=False)
         if account.placements:
-            self._filling = None  # more than the rows decides
+            self._filling = None  # the result depends on more than the rows
         return account.status
 
     def room(self) -> GroupRoom | None:
-        """Amounts that the group needs; None if more than amounts decides. Call it before pods are removed."""
+        """Amounts that the group needs; None if its result depends on more. Call it before pods are removed."""
         search = self._tools.search
         fillings = search.fillings(self.profile, self.group)
         if fillings is None:
@@ -127,17 +127,17 @@ class GroupAlgorithm:
         return search.room(self.profile, self.group, fillings)
 
     def states(self) -> Mapping[str, CycleState]:
-        """The states of the members that were tried, by their keys: none are read in this release."""
+        """The states of the members that were tried, by their keys; empty, as this release does not use them."""
         return {}
 
     def fits_beside(self, pods: Sequence[Pod]) -> bool:
-        """Whether the group fits now that `pods` are back on their nodes; if not, they are about to leave again."""
+        """Whether the group fits after `pods` were put back on their nodes; if not, the caller removes them again."""
         if self._filling is None:
             return self().is_success
         return self._filling.fits_beside(pods)
 
     def find_nodes(self, makes_room: bool = True, tells_all: bool = False) -> GroupAttempt:
-        """A node for each member, on the best placement; nothing stays assumed."""
+        """Find a node for each member, on the best placement; no member stays assumed."""
         if not self._tools.has_placements:
             return GroupAttempt(self.group, self._try_members(None, makes_room, makes_room))
         try:
@@ -169,17 +169,17 @@ class GroupAlgorithm:
             if account.chosen is not None:
                 return account
             failed = failed or account
-        assert failed is not None, "there is a placement"
+        assert failed is not None, "PlacementGenerate returns at least one placement"
         failed.result = self._no_placement(len(found), failed.result)
         return failed
 
     def _try_tier(
         self, placements: Sequence[Placement], is_real: bool, makes_room: bool, is_searched: bool
     ) -> GroupAttempt:
-        """The group on the best of the placements; if it fits on none, no one is chosen: the result is the first one's.
+        """Try the group on the placements, and choose the best; if it fits on none, the result is that of the first.
 
-        `is_real` unless the group is tried without pods that may have to leave; unless the placements are searched, the
-        members are tried on each of them.
+        `is_real` is false in a trial without pods that might be preempted. Unless `is_searched`, the members are tried
+        on every placement.
         """
         account = self._search_placements(placements, makes_room) if is_searched else None
         if account is not None:
@@ -205,7 +205,7 @@ class GroupAlgorithm:
     def _search_placements(
         self, placements: Sequence[Placement], makes_room: bool
     ) -> GroupAttempt | None:
-        """The same without trying the members on every placement; None if only a trial can find out."""
+        """The result of `_try_tier` without trying the members on every placement; None if they have to be tried."""
         started = perf_counter()
         possible = self._tools.search.find(self.profile, self.group, placements)
         if possible is None:
@@ -245,7 +245,7 @@ class GroupAlgorithm:
         return possible[self._highest(scores.totals)]
 
     def _highest(self, totals: Ints) -> int:
-        """The position of the highest total; of several, one by the tie-break of nodes."""
+        """The position of the highest total; the tie-break of nodes chooses between equal ones."""
         tied = np.flatnonzero(totals == totals.max())
         return int(tied[0]) if len(tied) == 1 else self._tools.parts.ties.choose_any(tied)
 
@@ -256,9 +256,9 @@ class GroupAlgorithm:
         return PodGroupAssignments(trial.placement, pods, rows)
 
     def _try_members(self, within: Ints | None, makes_room: bool, is_last: bool) -> GroupResult:
-        """Try the members one after another, on the rows `within` (None means all), and take everything back.
+        """Try the members one after another, on the rows `within` (None means all), then undo everything.
 
-        In the last run, the nodes of a group that fits are kept until its members are assumed for good.
+        In the last run, the members of a group that fits stay on their nodes until they are assumed for good.
         """
         result = GroupResult(unschedulable(UNSCHEDULABLE_GROUP))
         needs_preemption = False
@@ -274,7 +274,7 @@ class GroupAlgorithm:
                 status = member.attempt.status
                 assert status is not None, "a member without a node has failed"
                 if status.is_rejected:
-                    continue  # the group may do without it
+                    continue  # the group may start without it
                 text = f"failed to schedule other pod from a pod group: {status.message}"
                 result.status, result.waits_for_preemption = failure(text), False
                 break
@@ -294,7 +294,7 @@ class GroupAlgorithm:
         return result
 
     def _without_victims(self, held: list[HeldEviction], is_used: bool) -> Sequence[HeldEviction]:
-        """Take the victims of evictions that a member holds off their nodes; nothing if it did not get the node."""
+        """Remove the victims of a member's held evictions from their nodes; none if the member did not get the node."""
         new, held[:] = list(held), []
         if not is_used:
             return ()
@@ -339,7 +339,7 @@ class GroupAlgorithm:
         return assumed
 
     def _try_to_commit(self, member: MemberTrial, assumed: Pod) -> Status:
-        """Reserve and Permit for a member on trial; a "no" is undone and noted."""
+        """Run Reserve and Permit for a member on trial; a refusal is undone and noted."""
         profile, attempt, tools = self.profile, member.attempt, self._tools.cycle.binding_tools
         try:
             plan = profile.committing.plan(assumed.spec)
@@ -356,7 +356,7 @@ class GroupAlgorithm:
         return status
 
     def _no_placement(self, tried: int, first: GroupResult) -> GroupResult:
-        """The result of a group that fits on none of the placements: that of the first one, with another status."""
+        """The result of a group that fits on no placement: the first one's, with a status about all of them."""
         text = f"0/{tried} placements are available, first placement status: {first.status.message}"
         return replace(first, status=unschedulable(text))
 
@@ -375,7 +375,7 @@ SCHEDULED = POD_GROUP_SCHEDULED
 
 
 class GroupConditions:
-    """Writes the result of a group's cycle to its status, if that is new."""
+    """Writes the result of a group's cycle to its status, if it changes the status."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ class MemberTrial(msgspec.Struct):
     permit: Status | None = None
     """Result of Permit; None when the member did not get that far."""
     was_tried: bool = True
-    """Whether nodes were tried; False for a group without a placement, and after an error."""
+    """Whether nodes were tried; False if the group has no placement, and after an error."""
 
     @property
     def has_node(self) -> bool:
@@ -37,13 +37,13 @@ class MemberTrial(msgspec.Struct):
         return self.attempt.status is None
 
     def reject_with_group(self) -> None:
-        """Fail the member, which itself had a node, because its group is rejected."""
+        """Fail a member that had a node, because its group is rejected."""
         permit = self.permit.message if self.permit is not None else ""
         reasons = (UNSCHEDULABLE_GROUP, permit) if permit else (UNSCHEDULABLE_GROUP,)
         self.fail(Status(Code.Unschedulable, reasons), "")
 
     def fail(self, status: Status, nominated_node_name: str | None) -> None:
-        """Fail the member for a reason that is not a refusal of its own: no plugin is its rejector."""
+        """Fail the member for a reason of its group: no plugin is recorded as its rejector."""
         self.attempt.unschedulable_plugins = self.attempt.pending_plugins = frozenset()
         self.attempt.fail(status, nominated_node_name)
 
@@ -56,11 +56,11 @@ class GroupResult(msgspec.Struct):
     """In order; fewer than the group has when an error ended the run."""
     waits_for_preemption: bool = False
     held: list[HeldEviction] = msgspec.field(default_factory=list)
-    """Evictions for its members, which are carried out if the group waits for them."""
+    """Evictions for members, carried out if the group waits for them."""
 
     @property
     def is_possible(self) -> bool:
-        """Whether the group fits, or will once victims are gone."""
+        """Whether the group fits, or will fit after its victims are gone."""
         return self.status.is_success or self.waits_for_preemption
 
     @property
@@ -75,7 +75,7 @@ class PlacementTrial(msgspec.Struct):
     placement: Placement
     result: GroupResult
     scores: dict[str, int] | None = None
-    """By plugin, with its weight."""
+    """Weighted score by plugin."""
     total: int | None = None
 
 
@@ -99,9 +99,9 @@ class GroupAttempt(msgspec.Struct):
     preemption: WorkloadPreemption | None = None
     """None when preemption for the whole group was not tried."""
     before_preemption: Status | None = None
-    """The status of a group that preemption was tried for, before that."""
+    """The status before preemption for the whole group was tried; None if it was not."""
     attempts: list[Attempt] = msgspec.field(default_factory=list)
-    """Of the members that were tried, or would have been, in order."""
+    """The attempts of the members that were tried, or would have been, in order."""
     popped: Sequence[Pod] = ()
     """All members that were in the queue, in order; those without an attempt are being deleted, or have a node."""
 

@@ -15,7 +15,7 @@ MAX_NAMED = 2
 
 
 def run_to_tell(account: GroupAttempt) -> tuple[str, GroupResult]:
-    """The run of the algorithm to speak of: the chosen one, or the one that places most members, with its placement."""
+    """The run that the text is about: the chosen one, or the one that places most members; with its placement."""
     if account.chosen is not None or not account.placements:
         return account.chosen.name if account.chosen is not None else "", account.result
     best = max(account.placements, key=lambda trial: _count_fitting(trial.result))
@@ -60,7 +60,9 @@ def _place(account: GroupAttempt, place: str, key: str) -> str:
     if place:
         best = f", the best of {len(account.placements)}" if len(account.placements) > 1 else ""
         return f" in {key or 'placement'} {place}{best}"
-    is_first = key and NO_PLACEMENT in account.status.message  # of many, only one is tried in full
+    is_first = (
+        key and NO_PLACEMENT in account.status.message
+    )  # of many placements, only the first is tried in full
     return f" in the first {key} by name" if is_first else ""
 
 
@@ -69,7 +71,7 @@ def _count_fitting(result: GroupResult) -> int:
 
 
 def _refused(members: Sequence[MemberTrial]) -> list[str]:
-    """Refusals of the members without a node, equal ones together."""
+    """Text for the refusals of the members without a node; equal refusals share one."""
     by_reason: dict[tuple[str, str], list[MemberTrial]] = {}
     for member in members:
         if not member.node_name:
@@ -81,7 +83,7 @@ def _refused(members: Sequence[MemberTrial]) -> list[str]:
 
 
 def _lack(attempt: Attempt) -> tuple[str, str]:
-    """Refusal of one pod, and its form for several."""
+    """Text for the refusal of a pod, in the singular and in the plural."""
     refusals, nodes = attempt.refusals, attempt.evaluated_nodes
     everywhere = [reason for reason, count in refusals.items() if count == nodes]
     if everywhere:

@@ -1,7 +1,7 @@
 """GroupCycle: the path of a pod group, from the queue to the nodes of its members. `cycle.py` has the path of a pod.
 
-The members are tried one after another, each as if the ones before it were on their nodes already. Then everything is
-taken back, and either all members that found a node are bound, or none.
+The members are tried one after another, each as if the ones before it were on their nodes already. Then all of that is
+undone, and either all members that found a node are bound, or none.
 
 Mirrors pkg/scheduler/schedule_one_podgroup.go.
 """
@@ -99,7 +99,7 @@ class GroupCycle:
         return _mixed_schedulers(queued)
 
     def _end(self, first: QueuedPodInfo, account: GroupAttempt, is_faulty: bool) -> None:
-        """The attempt of the group of a pod that was popped is over; a faulty one was not tried."""
+        """End the attempt of the group of `first`; one that `is_faulty` was not tried."""
 
     def judge(self, pods: Sequence[Pod], makes_room: bool, tells_all: bool) -> GroupAttempt:
         """Result of an attempt of the group whose waiting members are `pods`, in the order of the attempt.
@@ -130,7 +130,7 @@ class GroupCycle:
         makes_room: bool = True,
         tells_all: bool = False,
     ) -> GroupAttempt:
-        """The nodes of the members, or the pods that leave for them. Only those of a group that fits stay on trial."""
+        """Find the nodes of the members, or the pods to preempt. Members stay on trial only if the group fits."""
         profile = self._tools.parts.profiles[queued[0].pod.scheduler_name]
         self._tools.parts.cache.snapshot.update()
         both_ways = profile.handle.group_options.anti_affinity_both_ways
@@ -148,7 +148,7 @@ class GroupCycle:
         return account
 
     def _take_members(self, first: QueuedPodInfo) -> list[QueuedPodInfo]:
-        """The waiting members that are in the queue, out of it, in the order in which they are tried."""
+        """Take the waiting members out of the queue, in the order in which they are tried."""
         name = pod_group_of(first.pod)
         assert name is not None, "a pod of a group"
         members = self._tools.parts.cache.pod_groups.members(
@@ -165,7 +165,7 @@ class GroupCycle:
         return sorted(found, key=lambda info: (-info.pod.priority, info.turn, info.pod.key))
 
     def _skip(self, info: QueuedPodInfo) -> bool:
-        """Leave a member out that is being deleted, or has a node."""
+        """Drop a member that is being deleted or has a node; returns whether it did."""
         if self._tools.cycle.is_pointless(info.pod):
             self._tools.parts.queue.done(info.pod.uid)
             return True
@@ -232,7 +232,7 @@ class GroupCycle:
         return account
 
     def _permits(self, binding: Binding) -> bool:
-        """Whether the binding of an assumed member can begin; else its attempt has failed."""
+        """Run Permit for an assumed member; False if its attempt failed."""
         if self._tools.cycle.permit(binding):
             return True
         if not binding.attempt.was_handled:
@@ -246,7 +246,7 @@ class GroupCycle:
         self._tools.cycle.failure.requeue(queued, attempt)
 
     def _settle(self, member: MemberTrial, account: GroupAttempt) -> None:
-        """Set the member's result from that of its group."""
+        """Derive the result of a member from the result of its group."""
         result = account.result
         if result.status.code is Code.Error:
             is_own = member.attempt.outcome is Outcome.ERROR and member.attempt.status is not None
@@ -280,7 +280,7 @@ def _mixed_schedulers(queued: Sequence[QueuedPodInfo]) -> Status | None:
 
 
 def complete(result: GroupResult, queued: Sequence[QueuedPodInfo]) -> None:
-    """Add the members that were not tried, after an error or without a placement: they fail with their group."""
+    """Add the members that were not tried, because of an error or for want of a placement; they fail with the group."""
     for info in queued[len(result.members) :]:
         attempt = Attempt(info.pod, Outcome.ERROR, number=info.attempts)
         attempt.fail(result.status, None)

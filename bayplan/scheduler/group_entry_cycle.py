@@ -1,7 +1,7 @@
 """GroupEntryCycle: the path of a pod group that is one entry of the queue, from the queue to the nodes of its members.
 
-The members are tried until it is known whether enough of them fit. None preempts for itself: the group does, as a
-whole, if it does not fit.
+Members are tried until enough of them fit, or too few can. They do not preempt one by one: a group that does not fit
+preempts as a whole.
 
 Mirrors pkg/scheduler/schedule_one_podgroup.go of v1.37, without composite pod groups.
 """
@@ -52,13 +52,13 @@ class ProposedNode(msgspec.Struct, frozen=True):
 
 
 class GroupEntryAlgorithm(GroupAlgorithm):
-    """The algorithm for one group, in which the number of members with a node decides, not Permit."""
+    """The algorithm for one group; PlacementFeasible plugins, not Permit, determine when enough members have a node."""
 
     _asks_permit = False
     proposal: Sequence[ProposedNode] | None = None
-    """The nodes of the last run that was to find out whether the group fits without other pods."""
+    """The nodes found in the last trial without the pods that might be preempted; None before a trial."""
     _is_by_row = False
-    """Whether only amounts decide, so that pods matter to members on the same node alone."""
+    """Whether only amounts matter: then a pod only affects members on its own node."""
     _states: Mapping[str, CycleState] = {}
 
     def __call__(self) -> Status:
@@ -76,7 +76,7 @@ class GroupEntryAlgorithm(GroupAlgorithm):
         return self._states
 
     def fits_beside(self, pods: Sequence[Pod]) -> bool:
-        """Whether the members fit on the nodes that were found for them now that `pods` are back on theirs."""
+        """Whether the members still fit on the proposed nodes after `pods` were put back on theirs."""
         assert self.proposal is not None, "the group was tried without the pods"
         concerned = self.proposal
         if self._is_by_row:
@@ -104,7 +104,7 @@ class GroupEntryAlgorithm(GroupAlgorithm):
         return account
 
     def _try_members(self, within: Ints | None, makes_room: bool, is_last: bool) -> GroupResult:
-        """Try the members one after another, on the rows `within` (None means all), and take everything back."""
+        """Try the members one after another, on the rows `within` (None means all), then undo everything."""
         placed = self._tools.parts.cache.pod_groups.placed_count(
             ("PodGroup", self.group.namespace, self.group.name)
         )
@@ -138,7 +138,7 @@ class GroupEntryAlgorithm(GroupAlgorithm):
         return result
 
     def _progress(self, placed: int, left: int) -> Status:
-        """Whether the group fits with so many members on nodes: Wait if it may with those that are left."""
+        """Whether the group fits with `placed` members on nodes; Wait if it may fit once some of the `left` are."""
         found = self._tools.parts.cluster.get("PodGroup", self.group.namespace, self.group.name)
         for plugin in self.profile.plugins.values():
             if isinstance(plugin, PlacementFeasiblePlugin) and isinstance(found, PodGroup):
@@ -154,14 +154,14 @@ class GroupEntryAlgorithm(GroupAlgorithm):
         return SUCCESS
 
     def _no_placement(self, tried: int, first: GroupResult) -> GroupResult:
-        # The error of a status is written, which is all but the reasons; its message if it has no error.
+        # kube-scheduler writes the error of a status, without its reasons; the message if there is no error.
         status, *_ = first.status.reasons
         text = f"0/{tried} placements are available, first placement status: {status}"
         return replace(first, status=unschedulable(UNSCHEDULABLE_GROUP, text))
 
 
 class GroupEntryCycle(GroupCycle):
-    """Schedules one entry of the queue at a time that is a pod group."""
+    """Schedules one pod group at a time, which is one entry of the queue."""
 
     _algorithm = GroupEntryAlgorithm
 
@@ -176,12 +176,12 @@ class GroupEntryCycle(GroupCycle):
         if is_faulty:
             self._tools.conditions.set(account)
         queue = self._tools.parts.queue
-        assert isinstance(queue, GroupQueue), "the queue of this release"
+        assert isinstance(queue, GroupQueue), "releases with this cycle have a GroupQueue"
         assert isinstance(first, QueuedGroupInfo), "members of groups are queued with their group"
         queue.end_group(first, account.before_preemption or account.status)
 
     def _fault(self, queued: Sequence[QueuedPodInfo]) -> Status | None:
-        """The error of a group whose members, with a node or not, differ in what they must have in common."""
+        """The error of a group whose members, with a node or not, differ in a field that must be equal."""
         pod = queued[0].pod
         name = pod_group_of(pod) or ""
         group = self._tools.parts.cluster.get("PodGroup", pod.namespace, name)
@@ -218,10 +218,10 @@ class GroupEntryCycle(GroupCycle):
         result.status = Status(before.code, (*before.reasons, told.message), before.plugin)
 
     def _preempt(self, run: GroupAlgorithm) -> WorkloadPreemption:
-        """Run the PodGroupPostFilter plugins until one helps, or rules out that another one can."""
+        """Run the PodGroupPostFilter plugins until one succeeds, or returns a status other than Unschedulable."""
         assert isinstance(run, GroupEntryAlgorithm), "the algorithm of this cycle"
         found = self._tools.parts.cluster.get("PodGroup", run.group.namespace, run.group.name)
-        assert isinstance(found, PodGroup), "there is the group that was tried"
+        assert isinstance(found, PodGroup), "the group exists while it is tried"
         reasons: list[str] = []
         for plugin in run.profile.plugins.values():
             if not isinstance(plugin, PodGroupPostFilterPlugin) or not plugin.helps_groups:
@@ -253,7 +253,7 @@ class GroupEntryCycle(GroupCycle):
 
 
 def _nominations(run: GroupEntryAlgorithm) -> dict[str, str]:
-    """The nodes for which the group waits; as before, if it waits for victims of an earlier attempt."""
+    """The node that each member waits for; unchanged while victims of an earlier attempt are leaving."""
     if run.proposal is None:
         return {pod.key: pod.nominated_node_name for pod in run.group.pods}
     return {proposed.queued.pod.key: proposed.node_name for proposed in run.proposal}

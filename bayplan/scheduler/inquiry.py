@@ -1,4 +1,4 @@
-"""Inquiry: the one way to ask a scheduler about a pod without placing it.
+"""Inquiry: a scheduler's answers about a pod that is not placed; every question goes through it.
 
 Nothing is assumed, reserved or nominated, and the next attempt of the scheduler is not affected: an inquiry counts no
 evaluations and leaves the start of the next search where it is. Every node is judged, also in a profile that samples
@@ -50,7 +50,7 @@ def profile_of(scheduler: Scheduler, pod: Pod) -> ProfileRuntime:
 class Inquiry:
     """The answers of a scheduler's plugins about one pod as if it arrived now, each computed on first use.
 
-    They are those of one moment: make a new inquiry after a change of the cluster. Raises InputError when there is no
+    They hold for one moment: make a new inquiry after a change of the cluster. Raises InputError when there is no
     profile for the pod, and PluginRunError when a plugin fails.
     """
 
@@ -132,7 +132,7 @@ class Inquiry:
         return self.decision().ranked.totals()
 
     def decision(self) -> Decision:
-        """The same as a decision, with the best row and without the totals of the others."""
+        """The engine's decision; the reference's in the same form, if the engine cannot decide."""
         decision = self._scheduler.decider.decide(self.profile, CycleState(), self.pod, None)
         if decision is not None:
             return decision
@@ -145,7 +145,7 @@ class Inquiry:
         return Decision(Best(*totals.best()), totals)
 
     def copies(self) -> Ints | None:
-        """int64 per row: how many pods like this one fit beside each other.
+        """int64 per row: the number of pods like this one that fit together.
 
         None where that depends on the order in which they are placed, or on more than amounts: spread, affinity, host
         ports, volumes, extenders.
@@ -167,8 +167,7 @@ class Inquiry:
     def decide(self) -> Attempt:
         """The node the pod would get, or the victims of preemption, as an attempt; extenders are called, too.
 
-        Evictions go to the scheduler's cluster: ask a scheduler whose cluster ignores writes. Other pods keep their
-        nominations.
+        Evictions go to the scheduler's cluster: use one that ignores writes. Other pods keep their nominations.
         """
         attempt = self._judge()
         self._scheduler.faults.check()
@@ -218,7 +217,7 @@ def fill_in_order(
 ) -> Bools | None:
     """bool [places, order]: whether each pod of `order`, numbers of `pods`, gets a node on the rows of a place.
 
-    Of equal nodes a pod gets the one of the lowest rank. None if more than amounts decides about one of the pods, or
+    Among equal nodes a pod gets the one with the lowest rank. None if a pod's node depends on more than amounts, or if
     the kernel is not compiled.
     """
     profiles = {profile_of(scheduler, pod).name: pod for pod in pods}
@@ -238,8 +237,8 @@ def fill_in_order(
 class GroupInquiry:
     """Result of a group's scheduling cycle if its waiting members `pods` were tried now.
 
-    Nothing is bound, and nominations stay as they are. Evictions go to the scheduler's cluster: ask a scheduler whose
-    cluster ignores writes, or do not ask for room.
+    Nothing is bound, and nominations stay as they are. Evictions go to the scheduler's cluster: use one that ignores
+    writes, or leave `makes_room` false.
     """
 
     def __init__(self, scheduler: Scheduler, pods: Sequence[Pod]) -> None:

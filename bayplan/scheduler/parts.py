@@ -32,19 +32,19 @@ class SchedulerCluster(Lister, Client, Protocol):
 
 
 Observer = Callable[[str, Pod, str], None]
-"""Called with each step of a pod, in a few words: `bound`, the pod, `to node-1`."""
+"""Called for each step of a pod with its name, the pod and details: `bound`, the pod, `to node-1`."""
 
 
 def unobserved(what: str, pod: Pod, details: str) -> None:
     """An observer that does nothing."""
 
 
-def unheard(attempt: Attempt) -> None:
-    """An `ended` that does nothing."""
+def ignore_attempt(attempt: Attempt) -> None:
+    """A default for `SchedulerSettings.ended`, which does nothing."""
 
 
 class Parts(msgspec.Struct):
-    """All profiles share these."""
+    """The parts that all profiles of a scheduler share."""
 
     cache: Cache
     queue: SchedulingQueue
@@ -54,7 +54,7 @@ class Parts(msgspec.Struct):
     timers: Timers
     executor: Executor
     plugin_executor: HoldingExecutor
-    """Runs work that plugins hand over, such as evictions; with `executor`."""
+    """Runs work that plugins hand over, such as evictions, on `executor`."""
     waiting_pods: HeldPods
     pre_binding: PreBindingPods
     ties: TieBreak
@@ -83,7 +83,7 @@ class Parts(msgspec.Struct):
 
 
 PluginSource: TypeAlias = str | type[Plugin]
-"""A plugin, or a Python file with some."""
+"""A plugin class, or a Python file with plugins."""
 
 
 class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,13 +101,13 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     explain: bool = False
     """Whether each attempt has an `explanation`: the results of every plugin for every node."""
     observer: Observer = unobserved
-    ended: Callable[[Attempt], None] = unheard
+    ended: Callable[[Attempt], None] = ignore_attempt
     """Called once for every attempt, when it has ended: bound, refused or failed."""
     notes_decisions: bool = False
     """Whether each attempt has `notes`: the runner-up, refusals by plugin, victims."""
     metrics: SchedulerMetrics | None = None
     cache: Cache | None = None
-    """Known state of the cluster, such as that of another scheduler which does not run any more."""
+    """An existing state of the cluster, such as the cache of a scheduler that was stopped."""
     clock: Clock | None = None
     timers: Timers | None = None
     executor: Executor | None = None
@@ -118,7 +118,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that a pod stays assumed without confirmation of its binding; 0 for ever."""
     extender_transport: MakeTransport = make_http_transport
     bound_by_extender: Callable[[Pod, str], None] | None = None
-    """Called for pods that an extender has bound: a cluster that no extender can write to needs it."""
+    """Called for pods that an extender has bound, for a cluster in memory, to which extenders cannot write."""
 
 
 DEFAULT_SETTINGS = SchedulerSettings()
@@ -131,7 +131,7 @@ class PreBindingPods:
         self._pods: dict[str, Cancellation] = {}
 
     def begin(self, uid: str) -> Cancellation:
-        """PreBind begins; the result cancels its plugins when the pod is stopped."""
+        """Note that PreBind begins; the result is set when the pod is stopped, and cancels the plugins."""
         cancellation = self._pods[uid] = Cancellation()
         return cancellation
 
@@ -144,5 +144,5 @@ class PreBindingPods:
         return True
 
     def finish(self, uid: str) -> None:
-        """PreBind is over: the pod can no longer be stopped."""
+        """Note that PreBind is over: the pod can no longer be stopped."""
         self._pods.pop(uid, None)

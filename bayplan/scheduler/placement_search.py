@@ -1,4 +1,4 @@
-"""PlacementSearch: where a pod group fits, without trying its members one by one, if only amounts decide.
+"""PlacementSearch: the placements on which a pod group fits, without trying its members, if only amounts matter.
 
 The kernel puts the members on the rows of many placements at once. They are then tried in full on one placement: the
 best, or the first when there is none.
@@ -42,7 +42,7 @@ class PlacementSearch:
         if len(placements) <= FEW_PLACEMENTS or self._reserves(profile, group.pods):
             return None
         if not all(is_in_tree(plugin) for plugin in profile.filtering.post_filters):
-            return None  # those of this package do nothing for members with a choice of placements
+            return None  # PostFilter plugins of this package do nothing for members with a choice of placements
         needed = self._needed(profile, group)
         fillings = self._decider.fillings(profile, group.pods) if needed is not None else None
         if needed is None or fillings is None:
@@ -60,7 +60,7 @@ class PlacementSearch:
         ]
 
     def fillings(self, profile: ProfileRuntime, group: PodGroupInfo) -> Fillings | None:
-        """The classes of the members, where only amounts and the number of members decide; None if more does."""
+        """The classes of the members; None if the result depends on more than amounts and the number of members."""
         if self._reserves(profile, group.pods) or self._needed(profile, group) is None:
             return None
         return self._decider.fillings(profile, group.pods)
@@ -84,7 +84,7 @@ class PlacementSearch:
     def filling(
         self, profile: ProfileRuntime, group: PodGroupInfo, fillings: Fillings
     ) -> GroupFilling | None:
-        """Puts the members on rows without trying them; None if a choice between equal rows depends on all rows."""
+        """Make a `GroupFilling`; None if a choice between equal rows depends on all rows."""
         needed, table = self._needed(profile, group), self._cache.table
         if needed is None or self._ties.reads_others:
             return None
@@ -118,10 +118,10 @@ def _assignments(
 
 
 class GroupFilling:
-    """Follows the values of all rows for each class of the members, where only amounts decide.
+    """The values of all rows for each class of the members, updated row by row; for groups that only need amounts.
 
-    A row without a member has the same value in every step. If the row changes, the members go the same way as long as
-    its value is lower than those of all rows that members of the class are put on.
+    A row without a member has the same value in every step. When such a row changes, the assignment of the members
+    stays the same as long as the row's value is lower than those of all rows that have members of the class.
     """
 
     def __init__(self, fillings: Fillings, needed: int, ranks: Ints, table: NodeTable) -> None:
@@ -137,7 +137,7 @@ class GroupFilling:
         """Per class, the lowest value of a row that a member is put on; 0 when one is put on none."""
 
     def fits_beside(self, pods: Sequence[Pod]) -> bool:
-        """Whether the group fits now that `pods` are back on their nodes; if not, they are about to leave again."""
+        """Whether the group fits after `pods` were put back on their nodes; if not, the caller removes them again."""
         if not self._is_followed:
             self._judge(None)
             self._is_followed = self._fits()
@@ -166,7 +166,7 @@ class GroupFilling:
         return True
 
     def _fits(self) -> bool:
-        """Put the members on rows; the assignment is kept if enough of them fit."""
+        """Put the members on rows; the assignment is stored if enough of them fit."""
         ends = np.array([len(self._rows)], dtype=np.int64)
         hosts, values = fill(self._table, self._kinds, self._classes, self._rows, ends, self._ranks)
         rows = hosts[0].tolist()

@@ -16,7 +16,7 @@ from ..table import Bools, Ints, NodeTable
 
 
 class Ordered(Protocol):
-    """A search that went through the nodes in some order."""
+    """A search that visited the nodes in a given order."""
 
     @property
     def order(self) -> Ints: ...
@@ -39,15 +39,15 @@ class TieBreak(ABC):
         """Begin again with the seed, if there is one."""
 
     def choose_scored(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
-        """The same for nodes that an extender scored."""
+        """Choose between nodes that an extender scored."""
         return self.choose(tied, rows, table, search)
 
     def ranks(self, table: NodeTable) -> Ints:
-        """int64 per row: of equally good rows the one with the lowest number wins, for many choices at once."""
+        """int64 per row: its rank, for many choices at once; the lowest of equally good rows wins."""
         return np.arange(len(table), dtype=np.int64)
 
     def choose_any(self, tied: Ints) -> int:
-        """One of several equally good things, which are not nodes, in the order of their names."""
+        """Choose between equally good items other than nodes, which are in the order of their names."""
         return int(tied[0])
 
     def choose_best(self, decision: Decision, table: NodeTable, search: Ordered) -> int:
@@ -62,9 +62,10 @@ class TieBreak(ABC):
 
 
 class RandomTies(TieBreak):
-    """Any of them, by a seeded generator, as kube-scheduler up to v1.34.
+    """Chooses at random, by a seeded generator, as kube-scheduler up to v1.34 does.
 
-    Of many, rows are drawn until one of them is hit; of few, one is drawn by its place. Both ways give the same row.
+    If many rows are tied, rows are drawn until one of them is hit; if few are, one is drawn by its position. `choose`
+    and `choose_best` draw the same row.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -88,7 +89,7 @@ class RandomTies(TieBreak):
         among = rows[tied]
         marks = np.zeros(size, dtype=np.bool_)
         marks[among] = True
-        is_tied = marks.tobytes()  # quicker to look into, one at a time
+        is_tied = marks.tobytes()  # bytes are quicker to index one at a time
         while not is_tied[row := int(self._draw() * size)]:
             pass
         return int(tied[int(among.searchsorted(row))])
@@ -112,7 +113,7 @@ def _are_few(count: int, size: int) -> bool:
 
 
 class FirstByName(TieBreak):
-    """Choose the smallest name, whatever the order of events."""
+    """Chooses the smallest name, whatever the order of events."""
 
     def __init__(self) -> None:
         self._version = -1
@@ -130,7 +131,7 @@ class FirstByName(TieBreak):
         return int(tied[self.ranks(table)[tied].argmin()])
 
     def ranks(self, table: NodeTable) -> Ints:
-        """int64 per row: its place by name."""
+        """int64 per row: its position in the order of names."""
         if self._version != table.node_changes.version:
             by_name = sorted(range(len(table)), key=table.names.__getitem__)
             self._rank = np.empty(len(table), dtype=np.int64)
@@ -147,7 +148,7 @@ def select_host(
     ties: TieBreak,
     is_scored: Bools | None = None,
 ) -> int:
-    """Position in `rows` of the best; `is_scored` marks those that an extender scored: of equal ones, those win."""
+    """Position in `rows` of the best; `is_scored` marks rows that an extender scored, which win among equal ones."""
     best = best_positions(totals)
     if len(best) == 1:
         return int(best[0])

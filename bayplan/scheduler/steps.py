@@ -1,8 +1,8 @@
-"""Steps: the log of a pod's way through the scheduler, a line per step, with kube-scheduler's keys and levels.
+"""Steps: the log of a pod's path through the scheduler, a line per step, with kube-scheduler's keys and levels.
 
-Level 2 has the result of each attempt and the victims of preemption, 3 the begin of each attempt, 4 the chosen node
-and what the pod waits for then, 5 which plugins refused how many nodes, 10 the scores of the best nodes. The queue logs
-its moves itself, at 3 and 4.
+Level 2 has the result of each attempt and the victims of preemption, 3 the begin of each attempt, 4 the chosen node and
+what the pod waits for then, 5 which plugins refused how many nodes, 10 the scores of the best nodes. The queue logs its
+moves itself, at 3 and 4.
 
 Mirrors the calls of the logger, and the trace of slow attempts, in pkg/scheduler/schedule_one.go.
 """
@@ -44,17 +44,17 @@ def is_logged() -> bool:
 
 
 def log_begin(queued: QueuedPodInfo) -> None:
-    """An attempt begins."""
+    """Log the begin of an attempt."""
     step(log, ATTEMPTS, "Trying to schedule the pod", pod=queued.pod.key, attempt=queued.attempts)
 
 
 def log_deleted(pod: Pod) -> None:
-    """The pod is not scheduled, as it is being deleted."""
+    """Log that the pod is not scheduled, because it is being deleted."""
     step(log, ATTEMPTS, "The pod is being deleted and gets no node", pod=pod.key)
 
 
 def log_choice(profile: ProfileRuntime, table: NodeTable, attempt: Attempt) -> None:
-    """A node is chosen. Call it before the pod is assumed there: the scores are those of this moment."""
+    """Log the chosen node. Call it before the pod is assumed there: the scores are computed now."""
     if log.isEnabledFor(v(SCORES)) and attempt.score is not None:
         _log_scores(profile, table, attempt)
     keys = {} if attempt.score is None else {"score": attempt.score}
@@ -71,20 +71,20 @@ def log_choice(profile: ProfileRuntime, table: NodeTable, attempt: Attempt) -> N
 
 
 def log_wait(pod: Pod, plugins: Iterable[str]) -> None:
-    """Permit plugins hold the pod."""
+    """Log that Permit plugins hold the pod."""
     names = ", ".join(plugins)
     step(log, CHOICES, "Permit holds the pod", pod=pod.key, node=pod.node_name, plugin=names)
 
 
 def log_pre_bind(pod: Pod) -> None:
-    """PreBind plugins begin to work for the pod."""
+    """Log the begin of PreBind."""
     if not log.isEnabledFor(LEAST):
         return
     step(log, CHOICES, "PreBind began for the pod", pod=pod.key, node=pod.node_name)
 
 
 def log_refusals(pod: Pod, diagnosis: Diagnosis) -> None:
-    """No node fits: each distinct refusal, with the number of nodes that have it."""
+    """Log the distinct refusals of a pod that fits nowhere, with the number of nodes of each."""
     if not log.isEnabledFor(v(REFUSALS)):
         return
     for status, rows in diagnosis.by_status():
@@ -94,19 +94,19 @@ def log_refusals(pod: Pod, diagnosis: Diagnosis) -> None:
 
 
 def log_post_filter(pod: Pod, status: Status) -> None:
-    """PostFilter has run."""
+    """Log the result of PostFilter."""
     keys = {"pod": pod.key, "plugin": status.plugin, "status": status.message}
     step(log, REFUSALS, "PostFilter ran for the pod", code=status.code.name, **keys)
 
 
 def log_victim(preemptor: Pod, victim: Pod) -> None:
-    """Preemption evicts a pod."""
+    """Log a pod that preemption evicts."""
     keys = {"preemptor": preemptor.key, "victim": victim.key, "node": victim.node_name}
     step(log, RESULTS, "Preempting a pod", **keys)
 
 
 def log_bound(attempt: Attempt) -> None:
-    """The pod is on its node."""
+    """Log that the pod is bound."""
     step(
         log,
         RESULTS,
@@ -119,7 +119,7 @@ def log_bound(attempt: Attempt) -> None:
 
 
 def log_failure(attempt: Attempt) -> None:
-    """The pod was refused, or the attempt failed."""
+    """Log a refusal of the pod, or the error of the attempt."""
     is_refused = attempt.outcome is Outcome.UNSCHEDULABLE
     message = (
         "Found no node for the pod" if is_refused else "The attempt failed, the pod is retried"
@@ -129,7 +129,7 @@ def log_failure(attempt: Attempt) -> None:
 
 
 def log_slow(attempt: Attempt, times: Times, seconds: float) -> None:
-    """The attempt took longer than SLOW_S: where the time went, in milliseconds."""
+    """Log the duration of each step, in milliseconds, of an attempt that took longer than SLOW_S."""
     step(
         log,
         0,
@@ -142,7 +142,7 @@ def log_slow(attempt: Attempt, times: Times, seconds: float) -> None:
 
 
 def durations_ms(times: Times) -> dict[str, float]:
-    """The duration of each step that happened, since the end of the one before, in milliseconds."""
+    """Milliseconds from the end of the previous step to the end of each step that was taken."""
     found, before = {}, times[0]
     for name, end in STEPS.items():
         if not math.isnan(times[end]):
@@ -152,15 +152,15 @@ def durations_ms(times: Times) -> dict[str, float]:
 
 
 def _log_scores(profile: ProfileRuntime, table: NodeTable, attempt: Attempt) -> None:
-    """The scores of the best nodes: by plugin with its weight, and in total.
+    """Log the scores of the best nodes: by plugin with its weight, and in total.
 
-    The reference gives them, for all nodes. Extenders are called only once per attempt, so their points are known
+    The reference computes them for all nodes. Extenders are called only once per attempt, so their points are known
     where the attempt itself is explained, and missing otherwise.
     """
     key = attempt.pod.key
     try:
         scores = attempt.explanation or _scores(profile, table, attempt.pod)
-    except PluginRunError as error:  # it can fail on a node that the attempt did not try
+    except PluginRunError as error:  # a plugin can fail on a node that the attempt did not try
         step(log, SCORES, "Cannot show the scores of the nodes", pod=key, err=error.status.message)
         return
     best = best_nodes(scores, attempt.node_name)

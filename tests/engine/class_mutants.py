@@ -232,7 +232,7 @@ CLASS_MUTANTS = [
     Mutant(
         "the state is not cleared before the reference",
         "scheduler/deciding.py",
-        "state.clear()  # plugins are called from the start",
+        "state.clear()  # the reference starts with PreFilter",
         "pass",
     ),
     Mutant(
