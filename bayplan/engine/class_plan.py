@@ -1,8 +1,8 @@
 """ClassPlan: which plugins of a profile take part for the pods of one class, and how their answers are obtained.
 
-A plugin's answer about a row is one of four kinds: it depends on the node object (cached in a `NodePart`, shared by
-many classes), on the row (cached in the `ClassView`), by a rule on the row's amounts (cached there, too, by the
-kernel), or on more than that (live: called for every pod, on one row of each group).
+A plugin's answer about a row depends on the node object (cached in a `NodePart`, shared by many classes), on the row
+(cached in the `ClassView`), on the row's amounts by a rule (cached there, too, by the kernel), or on more than that
+(live: called for every pod, on one row of each group).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ByScope(NamedTuple, Generic[T]):
 
     on_node: list[T]
     by_rule: list[T]
-    """Those that may give a rule on amounts of the row; the first filter to do so has the fit rule."""
+    """Plugins that may give a rule on the row's amounts; the first filter that does has the fit rule."""
     on_row: list[T]
     live: list[T]
 
@@ -81,27 +81,28 @@ class ClassPlan(msgspec.Struct, frozen=True, eq=False):
     grouped: tuple[Plugin, ...]
     """The live plugins whose answers are equal for rows of equal marks."""
     is_plain: bool
-    """Whether those are all live plugins, and no score on rows is normalised."""
+    """Whether every live plugin is in `grouped`, and no score on rows is normalised."""
     constant: int
     """The weighted points of every node while all raw scores of node objects are 0."""
     unsettled: frozenset[str]
-    """Plugins with cached answers that PreFilter may skip for one pod of the class and not for another."""
+    """Plugins with cached answers that PreFilter may skip for some pods of the class only."""
     rules: JudgeRules = NO_RULES
     object_key: Hashable = None
     """Key on which the node part depends."""
 
 
 class Planner:
-    """Makes plans. Specs share one plan where they settle the same plugins and have equal keys for cached answers.
+    """Makes plans.
 
-    Stale: everything, when the stamp that is given with a pod is another one.
+    Specs share a plan if they settle the same plugins and have equal keys for cached answers. Stale: all plans, when
+    the stamp changes.
     """
 
     def __init__(self, profile: ProfileRuntime) -> None:
         self._filtering, self._scoring = profile.filtering, profile.scoring
         scores = [plugin for plugin, _ in self._scoring.scores]
         self._counting = {p for p in scores if is_normalized(p) and not ignores_repetition(p)}
-        """The Score plugins that may normalise by how many nodes have a score."""
+        """The Score plugins whose `normalize` may depend on the number of nodes with a score."""
         every: dict[Plugin, None] = dict.fromkeys((*self._filtering.filters, *scores))
         self._preparing: Sequence[Plugin] = list(
             dict.fromkeys((*self._filtering.pre_filters, *self._scoring.pre_scores))
@@ -112,7 +113,7 @@ class Planner:
         self._keys = [*on_objects, *on_rows]
         self._answers = SpecAnswers([*settling, *self._keys], _codes_of)
         self._of_objects = slice(len(settling), len(settling) + len(on_objects))
-        """Where the keys for answers on node objects are; codes come before, keys for answers on rows after them."""
+        """Positions of the keys for answers on node objects, between the codes and the keys for answers on rows."""
         cached = [plugin for plugin in every if plugin.scope not in (CLUSTER, GROUPS)]
         self._is_by_spec = all(has_own(plugin, Plugin, "spec_key") for plugin in cached)
         """True while every cached answer is keyed by the spec alone."""
@@ -155,9 +156,9 @@ class Planner:
         return self._plans.put(answers, plan), True
 
     def _sort_plugins(self, settled: Sequence[Any]) -> ClassPlan | None:
-        """A plan without what depends on the amounts that a spec asks for; None if a settled plugin refuses.
+        """A plan without the rules on amounts, which differ by spec; None if a settled plugin refuses.
 
-        The plugins that take part are sorted by what their answers depend on.
+        The plugins that take part are sorted by the dependencies of their answers.
         """
         filtering, scoring = self._filtering, self._scoring
         codes = dict(zip(self._preparing, settled, strict=True))
@@ -177,7 +178,7 @@ class Planner:
         for plugin, weight in scoring.scores:
             if scored.get(plugin.name) is not Code.Skip:
                 is_raw = is_normalized(plugin)
-                # PreScore may compute something else for every pod.
+                # PreScore may give another result for every pod.
                 is_live = plugin in self._counting or plugin.name in prepared
                 found = scores.live if is_live else _list_for(plugin, scores, not is_raw)
                 found.append(Scorer(plugin, weight, is_raw))
@@ -258,6 +259,6 @@ def _with_rules(plan: ClassPlan, pod: Pod, object_key: Hashable) -> ClassPlan:
 
 
 def whole_key(pod: Pod) -> Hashable:
-    """All of a pod that a plugin which declares nothing may read: its class, its claims and its annotations."""
+    """The key of a pod for plugins that declare nothing: its class, its claims and its annotations."""
     annotations = frozenset(pod.annotations.items()) if pod.annotations else None
     return pod.pod_class, pod.spec.claims, annotations

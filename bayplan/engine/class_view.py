@@ -39,7 +39,7 @@ class ClassView:
     """`values`, int64 per row: 0 or more is the sum of the final scores of plugins whose answers are cached, a negative
     number a refusal (see `amounts.kernel`). `raws` has the raw scores of plugins on rows that normalise.
 
-    For pods that no live plugin has an effect on these are the totals, ranked in `peaks`.
+    If no live plugin has an effect on the pod, these are the totals, ranked in `peaks`.
     """
 
     def __init__(self, plan: ClassPlan, part: NodePart) -> None:
@@ -67,7 +67,7 @@ class ClassView:
         return Filling(self._judge, self.values, self.part.base, self.plan.rules, pod, is_ranked)
 
     def refresh(self, calls: PodCalls, reserved: Reserved | None = None) -> None:
-        """Bring it up to date. PreFilter has run for the pod; `reserved` is what is nominated and counts for it."""
+        """Update the stale rows. PreFilter has run for the pod; `reserved` are the nominated pods that count for it."""
         part, log, size = self.part, calls.table.row_changes, len(calls.table)
         part.refresh(calls)
         if self._rows_seen == log.version:
@@ -92,7 +92,7 @@ class ClassView:
         self.raws = {plugin: np.zeros(size, dtype=np.int64) for plugin in self.raws}
         self._judge = make_judge(calls.table, self.plan.rules)
         self.includes_raws = groups <= MOST_GROUPS
-        # All groups, until the amounts leave none of a group feasible.
+        # All groups at first; `refresh` drops the groups that have no feasible row.
         self._include(calls, (1 << groups) - 1 if self.includes_raws else 0)
 
     def _include(self, calls: PodCalls, present: int) -> None:

@@ -1,4 +1,4 @@
-"""Engine: where a pod goes. A total is `values[row] + points[group of the row]`; the best total is the decision.
+"""Engine: the decision about a pod. A total is `values[row] + points[group of the row]`; the best total wins.
 
 `prepare` gives the values (the view of the class, up to date) or the `Reason` for which the reference has to decide
 (`scheduler/deciding.py`). `decide` finds groups of rows, the points of each group, and the best row. The other
@@ -6,12 +6,11 @@ questions, `nominated_row` and `filling`, begin in the same way.
 
 A pod that is to be spread over zones, after one node changed:
 
-1. `prepare`: the pod is like its class; `_follow_cluster` compares versions, of which that of the nodes is another one,
-   and finds the same stamps. The plan of the spec and the marks of the class are cached. `Marks.hold` compares
-   what the rules depend on of the nodes, the zones that there are: they are the same. PodTopologySpread goes by rules,
-   so its PreFilter is not called.
-2. `_view_of` has the view. `ClassView.refresh`: `NodePart.refresh` reads the row in the log of node changes and calls
-   the plugins on node objects about it; the kernel applies the rules on amounts to the rows in the log of row changes.
+1. `prepare`: the pod has no pin or nomination; `_follow_cluster` finds another version of the nodes, but the same
+   stamps. The plan of the spec and the marks of the class are cached. `Marks.hold` compares the facts about nodes that
+   the rules depend on (the zones in use): the same. PodTopologySpread has rules, so PreFilter is not called.
+2. `_view_of` returns the cached view. `ClassView.refresh`: `NodePart.refresh` calls the plugins on node objects about
+   the row in the log of node changes; the kernel applies the rules on amounts to the rows in the log of row changes.
 3. `_rank`: `track_groups` moves the changed row to its group; in `apply_rules` the kernel reads the pods per zone that
    the table counts, and gives each group its points or refuses it. `best` of the groups is the decision.
 """
@@ -62,11 +61,11 @@ class Decision(msgspec.Struct):
 
 
 class Prepared(msgspec.Struct, frozen=True, eq=False):
-    """All that the answers about a pod are taken from."""
+    """The parts from which a pod's decision is computed."""
 
     calls: PodCalls
     view: ClassView
-    """Up to date; PreFilter has run, except of plugins with rules."""
+    """Up to date. PreFilter has run, except for plugins with rules."""
     marks: Marks
     rules: GroupRules | None
     """The rules by which the points of groups are found without calling plugins; None if these have to be called."""
@@ -109,9 +108,9 @@ class Engine:
         """Whether every node is judged, and only the first refusal of a node is reported."""
 
     def prepare(self, state: CycleState, pod: Pod, comes_again: bool = False) -> Prepared | Reason:
-        """The view of the class of `pod`, up to date, after PreFilter; or why the reference has to decide.
+        """The view of the class of `pod`, up to date, after PreFilter; or the reason why the reference has to decide.
 
-        The view of a class that comes for the first time is not cached, unless it surely `comes_again`.
+        The view of a new class is not cached, unless it is certain that it `comes_again`.
         """
         of_class = pod.with_class_spec() if pod.spec.pin else pod
         planned = self._planned(state, of_class)
@@ -167,7 +166,7 @@ class Engine:
     def _rank(self, ready: Prepared, within: Ints | None) -> tuple[Peaks, bool] | Reason:
         """The feasible rows in groups, each with its points: by rules if they are enough, else by calling plugins.
 
-        Also whether rows may be refused for which the view has no refusal.
+        Also returns whether other rows than those the view refuses may be refused.
         """
         calls, view, reserved = ready.calls, ready.view, ready.reserved
         beside = reserved if reserved and _reads_pods(view.plan, calls.state) else None
@@ -231,7 +230,7 @@ class Engine:
     # Pods that name their node, as those of a DaemonSet do
 
     def _decide_pinned(self, ready: Prepared) -> Decision | Reason:
-        """One value of the view is read; filters that may read the name, and live ones, are called about that node."""
+        """Read one value of the view; call live filters, and filters that may read the name, about that node."""
         calls, view, quiet = ready.calls, ready.view, ready.marks.quiet
         row = self._table.row_of.get(calls.pod.spec.pin)
         if row is None or view.values[row] < 0:
@@ -246,8 +245,8 @@ class Engine:
         return Decision(Best(view.values.item(row), 1, 1, row), view.peaks)
 
     def _find_readers_of_pin(self, plan: ClassPlan, pod: Pod) -> list[FilterPlugin] | None:
-        """The filters with cached answers that may depend on the name, besides the one whose PreFilter leaves only that
-        node; None if others are left. No score is needed where one node is left.
+        """The filters with cached answers that may depend on the node's name, except the one whose PreFilter narrows to
+        that node; None if PreFilter leaves other nodes. Scores are not needed for a single node.
         """
         found = self._readers_of_pin.get(plan, self._stamp)
         if found is not None:
@@ -262,8 +261,8 @@ class Engine:
     # The view of a class
 
     def _planned(self, state: CycleState, pod: Pod) -> tuple[ClassPlan, Marks, bool] | Reason:
-        """The plan and the marks for the class of `pod`, and whether the plan is new; or why it is not judged as any
-        other pod of its class. `state` is as if PreFilter of the plugins had run whose result is settled.
+        """The plan and the marks for the class of `pod`, and whether the plan is new; or the reason why the pod is not
+        like its class. `state` gets the results of PreFilter that are settled.
         """
         if not self.applies:
             return Reason.PROFILE
@@ -282,7 +281,7 @@ class Engine:
         return plan, marks, is_new
 
     def _follow_cluster(self) -> None:
-        """Drop what depends on more than the rows of the table, when that changed."""
+        """Drop the answers that depend on more than the rows of the table, if those facts changed."""
         table = self._table
         version = (
             self._lister.version,
@@ -294,7 +293,7 @@ class Engine:
         )
         if version == self._version:
             return
-        self._version = None  # should a plugin raise, all of this is due again
+        self._version = None  # if a plugin raises, everything is compared again
         objects = version[0] if self._reads_any_object else 0
         self._columns_stamp = (objects, version[2:], ask_keys(self._grouped, table))
         stamp = ask_keys(self._clustered, table)
@@ -326,7 +325,7 @@ class Engine:
         return view
 
     def _beside_nominated(self, calls: PodCalls, values: Ints, reserved: Reserved) -> Ints:
-        """A copy of the values without the rows that a filter refuses once the nominated pods are there."""
+        """A copy of the values, with the rows refused that a filter refuses with their nominated pods."""
         values, rows, judge = values.copy(), reserved.rows, self._filtering.filter_with_nominated
         for row in rows[values[rows] >= 0].tolist():
             if not judge(calls.state, calls.pod, self._table.node_at(row)).is_success:

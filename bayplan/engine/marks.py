@@ -1,7 +1,7 @@
 """Marks: the columns by which GROUPS plugins tell rows apart, per class of pods.
 
 Stale: when a namespace, the affinity terms of pods on nodes, or the `cluster_key` of a plugin changed; when a node
-changed, unless what the rules of all plugins depend on (`DomainRules.nodes_key`) is the same.
+changed, unless the facts that the rules of all plugins depend on (`DomainRules.nodes_key`) are the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class GroupRules(NamedTuple):
     """The rules in the compiled kernel."""
     may_refuse: bool
     plugins: frozenset[str]
-    """The plugins whose rules they are, which need not be called."""
+    """The plugins that the rules replace, which need not be called."""
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +41,7 @@ class Marks:
     rules: GroupRules | None = None
     """None if some plugins have to be called."""
     nodes_keys: Sequence[Callable[[], Hashable]] | None = None
-    """Give the facts about nodes that the marks depend on; None if unknown."""
+    """Functions that return the facts about nodes that the marks depend on; None if unknown."""
     nodes_key: Hashable = None
     nodes_version: int = -1
     """Version of the log of node changes for which the marks are valid."""
@@ -58,7 +58,7 @@ class Marks:
 
 
 def _keys_of(keys: Sequence[Callable[[], Hashable]], table: NodeTable) -> Hashable:
-    # Columns have other arrays when there is no room for another row.
+    # Columns get new arrays when the table grows beyond its capacity.
     return (table.size.capacity, *[key() for key in keys])
 
 
@@ -71,7 +71,7 @@ class MarksOfClasses:
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._marks: StampedCache[Hashable, Marks] = StampedCache("marks", 16384)
-        """By class, and by what of a pod the plugins read: pods that differ in their requests share them."""
+        """By class, and by the parts of a pod that the plugins read: pods that differ in their requests share them."""
 
     def get(self, plan: ClassPlan, pod: Pod, stamp: Hashable) -> Marks:
         """The marks of rows for pods of the class of `pod`; those for another `stamp` are stale."""

@@ -19,9 +19,9 @@ class NodePart:
     """`base`, int64 per row: a refusal, or the weighted sum of final scores; DEAD on rows without a node.
 
     The sum has `plan.constant` for the plugins that normalise, as if all their raw scores were 0. `raws` has the raw
-    scores of each of those plugins. `raw_ids` has the group of each row that is not refused, where rows of
-    equal raw scores are a group, and `raw_samples` a row of each group; None and empty when all raw scores are 0. It is
-    another array after each change of a node, which may change the normalised scores of all.
+    scores of each of those plugins. Rows of equal raw scores are a group: `raw_ids` has the group of each row that is
+    not refused, `raw_samples` a row of each group; None and empty when all raw scores are 0. It is a new array after
+    each change of a node, which may change the normalised scores of all rows.
     """
 
     def __init__(self, plan: ClassPlan) -> None:
@@ -36,7 +36,7 @@ class NodePart:
         self._points: StampedCache[int, Ints] = StampedCache("normalised points", 64)
 
     def refresh(self, calls: PodCalls) -> None:
-        """Bring it up to date."""
+        """Judge the nodes that changed."""
         log = calls.table.node_changes
         if self._nodes == log.version:
             return
@@ -48,7 +48,7 @@ class NodePart:
         self._nodes = log.version
 
     def points(self, calls: PodCalls, present: int) -> Ints:
-        """int64 per group of `raw_ids`: its points if those groups have feasible rows that are set in `present`."""
+        """int64 per group of `raw_ids`: its points if the groups with feasible rows are the bits set in `present`."""
         known = self._points.get(present)
         if known is None:
             known = np.zeros(len(self.raw_samples), dtype=np.int64)

@@ -16,7 +16,7 @@ from ..table import Ints
 from .class_plan import Placed, Scorer
 
 StatusNumbers = dict[Status, int]
-"""The statuses with which filters refuse rows, each with its number: from 0 on, in their order."""
+"""The distinct refusals of filters, numbered from 0 in order of appearance."""
 
 
 def ask_plugins(

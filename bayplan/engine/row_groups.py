@@ -32,13 +32,13 @@ class LivePlugins(NamedTuple):
     pre_scores: Sequence[PreScorePlugin]
     scores: Sequence[Scorer]
     columns: Sequence[RowValues] | None
-    """Rows of equal values get equal answers; None if any two rows may get others."""
+    """Rows of equal values get equal answers; None if any two rows may get different answers."""
     is_scored: bool
     """Whether they give points, or scores on rows are normalised."""
 
     @classmethod
     def of(cls, view: ClassView, marks: Marks, state: CycleState) -> LivePlugins:
-        """Those of the plan that are neither skipped nor quiet."""
+        """The live plugins of the plan that are neither skipped nor quiet."""
         plan, quiet = view.plan, marks.quiet
         filters = [p.plugin for p in plan.filters.live if p.plugin.name not in state.skip_filter]
         pre_scores = [p for p in plan.live_pre_scores if p.name not in quiet]
@@ -51,7 +51,7 @@ class LivePlugins(NamedTuple):
 
 
 def narrow(calls: PodCalls, view: ClassView, values: Ints, live: LivePlugins) -> Ints:
-    """The values without the rows that filters refuse which may tell any two rows apart; the same if none is."""
+    """If `live` has no columns: the values, with the rows refused that its filters refuse. Else unchanged."""
     if live.columns is not None or not live.filters:
         return values
     table, is_whole = calls.table, values is view.values and view.peaks.best()[2] == len(values)
@@ -77,7 +77,7 @@ def find_groups(
 ) -> RowGroups | None:
     """The feasible rows in groups that get equal points; None if all get none.
 
-    `values` are those of the view, or a copy in which more rows are refused, over which scores are normalised anew.
+    `values` are those of the view, or a copy in which more rows are refused, for which scores are normalised again.
     """
     if live.columns is None and live.is_scored:
         return group_each_row(values)
@@ -91,9 +91,9 @@ def find_groups(
 def track_groups(
     view: ClassView, columns: Sequence[RowValues], table: NodeTable, trackers: Trackers
 ) -> Any:
-    """Groups of the rows of a view that follow the log of row changes; None where there is no quick form of that.
+    """Groups of the rows of a view, updated from the log of row changes; None if the kernel cannot track them.
 
-    They are stale when the view has another array of values; only then may columns of the table have other arrays.
+    They are stale when the view has a new array of values, as it has whenever columns of the table get new arrays.
     """
     log, key = table.row_changes, (view, columns)
     tracker = trackers.get(key)
@@ -144,7 +144,7 @@ def call_plugins(calls: PodCalls, view: ClassView, live: LivePlugins, groups: Ro
     if count > 1 or (count == 1 and sizes is not None and sizes[0] > 1):
         points = _points(calls, view, live, rows, sizes)
     else:
-        points = np.zeros(count, dtype=np.int64)  # a single node is taken unscored
+        points = np.zeros(count, dtype=np.int64)  # a single node is not scored
     groups.give(numbers, points)
 
 

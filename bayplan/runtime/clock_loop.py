@@ -12,7 +12,7 @@ from ..framework import Status, failure
 
 
 class ClockLoop(asyncio.SelectorEventLoop):
-    """An event loop that lives by a Clock and is pumped by Timers; it never waits for anything else."""
+    """An event loop with the time of a Clock, run by callbacks of Timers; it never blocks."""
 
     def __init__(self, clock: Clock, timers: Timers) -> None:
         super().__init__()
@@ -27,7 +27,9 @@ class ClockLoop(asyncio.SelectorEventLoop):
     def call_at(  # type: ignore[override]  # looser about the callback's arguments
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        when = whole_micros(when)  # as the timer, or the loop would find nothing to do yet
+        when = whole_micros(
+            when
+        )  # rounded as the timer is, or the loop would find nothing to do yet
         handle = super().call_at(when, callback, *args, context=context)
         self._timers.at(when, self._pump)
         return handle
@@ -35,7 +37,9 @@ class ClockLoop(asyncio.SelectorEventLoop):
     def call_soon(  # type: ignore[override]  # as above
         self, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        if self._under_way and not self._pumping:  # made ready from outside, as by a cancellation
+        if (
+            self._under_way and not self._pumping
+        ):  # made ready from outside, such as by a cancellation
             self._timers.at(self.time(), self._pump)
         return super().call_soon(callback, *args, context=context)
 

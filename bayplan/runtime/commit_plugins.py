@@ -56,7 +56,7 @@ Answer = Status | Awaitable[Status]
 
 
 class CommitPlan:
-    """The plugins with work for some pods once their node is chosen: the plugins in `commits`."""
+    """The plugins in `commits`, which have work for some pods after their node is chosen, by extension point."""
 
     __slots__ = ("groups", "idle_points", "is_idle", "permits", "pre_binds", "reserves")
 
@@ -76,13 +76,14 @@ class CommitPlan:
         self.is_idle = not (self.reserves or self.permits or self.pre_binds)
         """No plugin has work: the pod can be bound at once."""
         self.idle_points = Tally()
-        """Counts pods, for the extension points without work."""
+        """Counts pods for the metrics of extension points without work."""
 
 
 def pre_bind_groups(
     pre_binds: Sequence[PreBindPlugin], wanted: Collection[Plugin], together: bool = True
 ) -> list[list[PreBindPlugin]]:
-    """Neighbours that allow it run together; one that does not runs alone, and parts the others even if not wanted.
+    """Group the `wanted` plugins: neighbours that `allow_parallel` run together, others alone, one after the other. A
+    plugin that does not allow it separates its neighbours even if it is not wanted.
 
     Without `together`, a fact of the release, each runs alone.
     """
@@ -131,7 +132,7 @@ class Committing:
             self._blocking.update(p for p in binds if _may_block(p, p.bind))
 
     def plan(self, spec: PodSpec) -> CommitPlan:
-        """The plugins with work for pods of `spec`, as the cluster is now."""
+        """The plugins with work for pods of `spec`, in the present cluster."""
         if self._version != self._handle.lister.version:
             self._follow_cluster()
         spec = spec.template or spec
@@ -185,7 +186,7 @@ class Committing:
     def run_unreserve(self, state: CycleState, pod: Pod, node_name: str) -> list[PluginRunError]:
         """Run Unreserve of every Reserve plugin in reverse order, also of those that never reserved.
 
-        One that raises does not keep the others from cleaning up; its error is returned.
+        If one raises, the others still run; its error is returned.
         """
         failures = []
         for plugin in reversed(self.reserves):
@@ -377,7 +378,7 @@ async def _then_later(answer: Awaitable[Status], following: Callable[[], Answer]
 
 
 async def _together(waiting: Sequence[Awaitable[Status]]) -> Status:
-    """Await all at once; the first that fails cancels the others."""
+    """Await all of them at the same time; the first that fails cancels the others."""
     import asyncio
 
     tasks = [asyncio.ensure_future(answer) for answer in waiting]
@@ -423,7 +424,7 @@ class Awaited:
         return _judged(self._doing, self._plugin, status)
 
     def abandon(self) -> None:
-        """The answer is not wanted any more; it was not yet waited for."""
+        """Close an answer that is not wanted any more and was never awaited."""
         if inspect.iscoroutine(self._answer):
             self._answer.close()
 

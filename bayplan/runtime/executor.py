@@ -54,7 +54,7 @@ class InlineExecutor:
 
 
 class HoldingExecutor:
-    """Hands work on to another executor; work that comes while it is `held` is handed on at the end of that."""
+    """Passes work on to another executor; work that arrives while it is `held` is passed on at the end of the block."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor

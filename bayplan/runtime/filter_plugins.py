@@ -38,7 +38,7 @@ from .plugin_times import timed
 POST_FILTERING = "running PostFilter plugin {}"
 KEEP_NOMINATION = PostFilterResult()
 FEW_ROWS = 4
-"""Up to here judging one node after the other is quicker than judging all at once."""
+"""Number of rows up to which judging one node after the other is quicker than judging all at once."""
 
 
 class PreFiltered(msgspec.Struct):
@@ -63,7 +63,7 @@ class Filtering(NodeJudge):
         super().__init__(pre_filters, filters, nominator, check_all)
         self.post_filters = tuple(post_filters)
         self._reserved: StampedCache[int, Reserved] = StampedCache("reservations", 64)
-        """Use of nominated pods, by the priority that a pod must have at least to count."""
+        """Use of nominated pods, by the lowest priority that counts."""
 
     def run_pre_filters(self, state: CycleState, pod: Pod, table: NodeTable) -> PreFiltered:
         """Run PreFilter in order; Unschedulable goes on, since preemption needs the others' state."""
@@ -73,7 +73,7 @@ class Filtering(NodeJudge):
         for plugin in self.pre_filters:
             settled = ask_hook(plugin, plugin.settled, pod.spec)
             answer: Status | PreFilterResult | None = settled.pre_filter
-            if answer is None or pod.node_name:  # which is no part of the spec that settles it
+            if answer is None or pod.node_name:  # `settled` does not depend on nodeName
                 answer = calls.pre_filter(plugin)
             if isinstance(answer, PreFilterResult):
                 narrowed_by.add(plugin.name)
@@ -91,7 +91,7 @@ class Filtering(NodeJudge):
         return PreFiltered(refused, names, narrowed_by)
 
     def run_filters(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Rows:
-        """The feasible ones of `rows` (ALL, or some), without attributing the refusals of the others."""
+        """The feasible rows of `rows` (ALL, or some); refusals are not recorded."""
         if isinstance(rows, slice):
             rows = table.live_rows
         elif len(rows) <= FEW_ROWS:
@@ -121,7 +121,7 @@ class Filtering(NodeJudge):
     def diagnose(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, diagnosis: Diagnosis
     ) -> None:
-        """Record for each of `rows`, in plugin order, which plugin refuses it and why, its nominated pods included."""
+        """Record which plugin refuses each of `rows`, and why, in plugin order; with the pods nominated there."""
         reserved = self.reserved(pod, table)
         numbers = table.numbers(table.live_rows if isinstance(rows, slice) else rows)
         for row in numbers[reserved.is_reserved(numbers)].tolist():
@@ -142,7 +142,7 @@ class Filtering(NodeJudge):
     def judge_in_order(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints
     ) -> list[Judgement]:
-        """Run the filters on `rows`, each plugin on those that the plugins before it left, or all of them on all."""
+        """Run the filters on `rows`: each on the rows that earlier filters accept or, with `check_all`, on all rows."""
         judged, calls = list[Judgement](), PodCalls(state, pod, table)
         for plugin in self.filters:
             if plugin.name in state.skip_filter:
@@ -160,7 +160,7 @@ class Filtering(NodeJudge):
     def filter_nominated(
         self, state: CycleState, pod: Pod, table: NodeTable, found: Rows, diagnosis: Diagnosis
     ) -> Rows:
-        """The rows of `found` that can run the pod beside the pods nominated to them."""
+        """The rows of `found` that can run the pod together with the pods nominated to them."""
         reserved = self.reserved(pod, table)
         if not reserved:
             return found
@@ -212,7 +212,7 @@ class Filtering(NodeJudge):
 
 
 def _among(rows: Rows, feasible: Bools) -> Rows:
-    """The feasible ones of `rows`; the very same object when all are."""
+    """The feasible rows of `rows`; the same object if all are feasible."""
     if feasible.all():
         return rows
     return np.flatnonzero(feasible) if isinstance(rows, slice) else rows[feasible]

@@ -107,7 +107,7 @@ class GuardedKey:
 
 
 def pod_changed(pod: Pod, old: Any, new: Any) -> Hint:
-    """The hint for pods that a fault failed: an attempt can end otherwise when the pod itself is another."""
+    """Requeue a pod that failed by a fault of a plugin only if the pod itself changed."""
     if not isinstance(new, Pod) or new.uid != pod.uid or not isinstance(old, Pod):
         return Hint.SKIP
     is_equal = (old.spec, old.labels, old.annotations) == (new.spec, new.labels, new.annotations)
@@ -115,4 +115,4 @@ def pod_changed(pod: Pod, old: Any, new: Any) -> Hint:
 
 
 AFTER_FAULTS: EventWithHint = wait_for(UNSCHEDULABLE_POD, ActionType.Update, pod_changed)
-"""Event after which a pod that a fault failed is tried again, besides the time limit of every waiting pod."""
+"""Event after which a pod that failed by a fault is retried; the limit on unschedulable time holds as well."""

@@ -66,9 +66,9 @@ class NodeJudge:
         return merged
 
     def demands(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> FitRule | None:
-        """The fit rule of `pod`, when no other filter matters to nodes that may fit without some of their pods.
+        """The fit rule of `pod`, if it alone decides about nodes that may fit without some of their pods.
 
-        The filters before the fit rule's accept the nodes that it is the first to refuse.
+        Filters before it accept every node that the fit rule is the first to refuse.
         """
         rule = self._only_rule(state, pod)
         if rule is None or rule is NO_DEMANDS or not rule.is_codable or self.check_all:
@@ -79,22 +79,24 @@ class NodeJudge:
         return rule if diagnosis.refusers(Code.Unschedulable) <= {rule.plugin} else None
 
     def _only_rule(self, state: CycleState, pod: Pod) -> FitRule | None:
-        """Amounts that `pod` needs free on a node, if no filter uses the pods of a node in another way."""
+        """The amounts that `pod` needs free on a node, if filters only depend on a node's pods by their amounts; else
+        None.
+        """
         skip = state.skip_filter
         looking = [plugin for plugin in self._looking if plugin.name not in skip]
         if not looking:
             return NO_DEMANDS
         adding = looking[0]
         if len(looking) > 1 or adding not in self._additive:
-            return None  # one rule is enough to decide by; two might count the same thing
+            return None  # two rules might count the same amounts
         known = state.fit_rule
         return known if known is not None and known.plugin == adding.name else _rule_of(adding, pod)
 
     def beside_room(
         self, state: CycleState, pod: Pod
     ) -> tuple[FitRule, Sequence[FilterPlugin]] | None:
-        """Amounts that `pod` needs free on a node, and the filters that use pods in another way, if they declare
-        which.
+        """The amounts that `pod` needs free on a node, and the filters that depend on a node's pods otherwise; None
+        unless these have `looks_at`.
         """
         skip = state.skip_filter
         looking = [plugin for plugin in self._looking if plugin.name not in skip]
@@ -118,7 +120,7 @@ class NodeJudge:
         return any(ask_hook(f, f.looks_at, state, pod, other) for other in others for f in filters)
 
     def filter_with_room(self, state: CycleState, pod: Pod, node: NodeInfo, room: Status) -> Status:
-        """Judge one node, where `room` is the part of the filter that adds up."""
+        """Judge one node, with `room` as the result of the fit rule."""
         for plugin in self.filters:
             if plugin.name in state.skip_filter:
                 continue
@@ -129,11 +131,11 @@ class NodeJudge:
         return SUCCESS
 
     def _only_adds_up(self, state: CycleState, pod: Pod) -> bool:
-        """Whether adding up is all that filters do with the pods of a node."""
+        """Whether filters depend on the pods of a node by their amounts only."""
         return not self.check_all and self._only_rule(state, pod) is not None
 
     def _crowded(self, node: NodeInfo, rule: FitRule, rivals: Sequence[Pod]) -> Status:
-        """Whether the nominated pods leave room on the node, by adding up."""
+        """The status of the node by amounts alone, with the nominated pods counted."""
         more = {POD_COUNT: len(rivals)}
         for rival in rivals:
             for resource, amount in rival.usage.items():
@@ -154,9 +156,9 @@ class NodeJudge:
     def judge_with(
         self, state: CycleState, pod: Pod, node: NodeInfo, rivals: Sequence[Pod]
     ) -> Status:
-        """Judge a node with nominated pods on it: they may come before this pod, or never.
+        """Judge a node with its nominated pods on it.
 
-        When all that filters do with pods is to add up, only the room is judged.
+        If filters depend on these by their amounts only, only the amounts are judged.
         """
         demands = None if self.check_all else self._only_rule(state, pod)
         if demands is not None:
@@ -171,9 +173,9 @@ class NodeJudge:
         return self.filter_node(state, pod, what_if.node)
 
     def first_of(self, crowded: Status, plain: Status) -> Status:
-        """The status of a node without room for the pod beside the nominated ones, which is `plain` without them.
+        """The status of a node that is `crowded` with its nominated pods and `plain` without them.
 
-        The first plugin to refuse counts.
+        The refusal of the earlier plugin counts.
         """
         if plain.is_success or self._position[crowded.plugin] <= self._position[plain.plugin]:
             return crowded

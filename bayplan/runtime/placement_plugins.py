@@ -37,7 +37,7 @@ SCORING = "running PlacementScore plugins: plugin {} failed with"
 
 
 class PlacementScores(msgspec.Struct, frozen=True):
-    """Points of each plugin for the placements, by its name, with its weight; and the sums."""
+    """Weighted points of each plugin for the placements, by plugin name; and their sums."""
 
     by_plugin: dict[str, Ints]
     totals: Ints
@@ -57,7 +57,7 @@ class Placing:
     def run_generate(
         self, state: CycleState, group: PodGroupInfo, everything: Placement
     ) -> Sequence[Placement] | Status:
-        """The placements to try, or why there are none. Without a plugin that is the placement of all nodes."""
+        """The placements to try, or a status if there are none. Without a plugin, all nodes are one placement."""
         plugin = self._generator
         if plugin is None:
             return (everything,)

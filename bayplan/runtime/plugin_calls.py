@@ -71,7 +71,7 @@ def ask_hook(plugin: Plugin, hook: Callable[..., T], *args: Any) -> T:
 
 
 def ask_hooks(hooks: Sequence[tuple[Plugin, Callable[..., T]]], *args: Any) -> list[T]:
-    """Call the same method of several plugins, given as bound methods. Keys are not checked: see `check_keys`."""
+    """Call one declaring method of several plugins, given as bound methods. Keys are not checked: see `check_keys`."""
     answers: list[T] = []
     kind = HOOK_TYPES.get(hooks[0][1].__name__, object) if hooks else object
     for plugin, hook in hooks:
@@ -248,7 +248,7 @@ def has_own(plugin: Plugin, base: type[Plugin], method: str) -> bool:
 
 
 def is_normalized(plugin: ScorePlugin) -> bool:
-    """Whether the raw scores are not yet the scores."""
+    """Whether the plugin normalises: raw scores are not the final scores."""
     return has_own(plugin, ScorePlugin, "normalize") or has_own(
         plugin, ScorePlugin, "normalize_rows"
     )
@@ -257,8 +257,8 @@ def is_normalized(plugin: ScorePlugin) -> bool:
 def ignores_repetition(plugin: ScorePlugin) -> bool:
     """Whether `normalize` depends on the set of scores only, not on how often each occurs; tried on samples."""
     if has_own(plugin, ScorePlugin, "normalize_rows"):
-        return False  # it reads which nodes have them
-    draw = random.Random(0)  # NumPy's takes longer to import than these take
+        return False  # it depends on the nodes of the scores
+    draw = random.Random(0)  # numpy.random takes longer to import than these draws take
     samples = [
         np.zeros(4, np.int64),
         np.array([7, 7]),
@@ -275,5 +275,5 @@ def _is_the_same_for_each_once(plugin: ScorePlugin, scores: Ints) -> bool:
     try:
         of_all, of_each = plugin.normalize(scores.copy()), plugin.normalize(once.copy())
         return np.array_equal(of_all, of_each[places])
-    except Exception:  # it is not made for such scores: then it is called on all nodes
+    except Exception:  # `normalize` does not accept the samples: it is called for all nodes
         return False

@@ -46,7 +46,7 @@ class PluginRunError(PluginError):
 def failed(
     doing: str, plugin: Plugin, cause: BaseException | Status | str, method: str = ""
 ) -> PluginRunError:
-    """The failure of `plugin`; `doing` holds `{}` where its name belongs. `method` was called, the cause has more."""
+    """The failure of `plugin` in `method`. `doing` has `{}` in the place of the plugin's name."""
     if isinstance(cause, PluginRunError):
         return cause
     doing = doing.format(f'"{plugin.name}"')

@@ -1,4 +1,4 @@
-"""Plugin registry: plugin classes by name. A class that cannot work is refused here, not when its first pod comes.
+"""Plugin registry: plugin classes by name. A class that cannot work is refused here, not at its first pod.
 
 Mirrors pkg/scheduler/framework/runtime/registry.go.
 """
@@ -41,11 +41,11 @@ FORMER_DECLARATIONS = {
     "acts_on_placements": "PostFilter is called for every member",
     "quorum": "Permit is called for every member",
 }
-"""Attributes of plugins that were read once, and their present values."""
+"""Attributes of plugins that were read in earlier versions, and the present ones."""
 
 
 class Registry:
-    """The plugins a configuration can name; of these, `missing_points` are left out: plugin and extension point."""
+    """The plugins a configuration can name, without the pairs of plugin and extension point in `missing_points`."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Registry:
 
     def load_entry_points(self) -> None:
         """Add the plugins that installed packages offer."""
-        from importlib.metadata import entry_points  # takes long to import
+        from importlib.metadata import entry_points  # slow to import
 
         for entry in entry_points(group=ENTRY_POINT_GROUP):
             source = entry.dist.name if entry.dist else entry.value

@@ -44,7 +44,7 @@ from .score_plugins import Scoring
 P = TypeVar("P")
 
 EVERY_NODE = 100
-"""The percentage of nodes that is all of them."""
+"""The percentage that stands for all nodes."""
 
 
 class ProfileRuntime:
@@ -86,7 +86,7 @@ class ProfileRuntime:
             self._at("pre_score", PreScorePlugin),
             list(zip(self._at("score", ScorePlugin), weights, strict=True)),
         )
-        # Without scores the first feasible node is enough, also of all.
+        # Without Score plugins the search ends at the first feasible node, even at 100 percent.
         is_all = percentage == EVERY_NODE and bool(self.scoring.scores)
         self.percentage = None if is_all else percentage
         self.filter_evaluations = Evaluations(

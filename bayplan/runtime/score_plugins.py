@@ -37,7 +37,7 @@ class Scoring:
         self.scores = tuple(scores)
 
     def with_weights(self, weights: Mapping[str, int]) -> Scoring:
-        """The same plugins; those in `weights` with other weights."""
+        """The same plugins, with the given weights for those in `weights`."""
         return Scoring(self.pre_scores, [(p, weights.get(p.name, old)) for p, old in self.scores])
 
     def run_pre_scores(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> None:

@@ -15,14 +15,14 @@ from .plugin_calls import ask_hooks
 SpecHook = tuple[Plugin, Callable[[PodSpec], Any]]
 Answers = tuple[Any, ...]
 OfOutline = tuple[Answers, Sequence[int], Sequence[SpecHook]]
-"""The answers that hold for all specs of an outline, and the hooks that have none, with their numbers."""
+"""The answers that hold for all specs of an outline, and the hooks without such an answer, with their positions."""
 
 
 class SpecAnswers:
-    """The answers of hooks about specs, in their order, `reduced` to what is used of them.
+    """The answers of hooks about specs, in the order of the hooks; `reduced` drops the parts that are not used.
 
-    Hooks that read no amounts are called once per outline, the others for each spec. Stale: everything, when the stamp
-    that is given with a spec is another one.
+    Hooks that read no amounts are called once per outline, the others for each spec. Stale: everything, when a spec
+    comes with another stamp.
     """
 
     def __init__(self, hooks: Sequence[SpecHook], reduced: Callable[[Any], Hashable]) -> None:

@@ -46,7 +46,7 @@ class HeldPod:
         return self._decide(Status(Code.Unschedulable, (message,), plugin))
 
     def preempt(self, plugin: str, message: str) -> bool:
-        """Push the pod out; it is retried as after an error. Returns whether that was the first decision."""
+        """Preempt the waiting pod, which is retried as after an error. Returns whether this was the first decision."""
         return self._decide(Status(Code.Error, (message,), plugin))
 
     def _expired(self, plugin: str, timeout_s: float) -> Callable[[], None]:
