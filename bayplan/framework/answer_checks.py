@@ -1,4 +1,4 @@
-"""Answer checks: whether what a plugin's method returned has the type and shape that the extension point asks for.
+"""Answer checks: whether the result of a plugin's method has the type and shape that the extension point requires.
 
 Each check returns the answer, or raises WrongAnswerError with the expected and the found value.
 """

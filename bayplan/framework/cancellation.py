@@ -16,7 +16,7 @@ CANCELLED = "context canceled"
 
 
 def cancelled_error() -> type[BaseException]:
-    """The exception that asyncio raises in work that is cancelled; asyncio is imported where it is used."""
+    """`asyncio.CancelledError`; asyncio is imported only when it is needed."""
     from asyncio import CancelledError
 
     return CancelledError

@@ -13,7 +13,7 @@ from .lister import Lister
 from .lister_changes import ObjectKey
 
 NO_LIMIT = 2**62
-"""More than any node attaches."""
+"""A limit that no node reaches."""
 
 
 class CSINodes:
@@ -35,7 +35,7 @@ class CSINodes:
         self._migrated: dict[str, Column] = {}
 
     def follow(self, changes: Iterable[ObjectKey] | None) -> None:
-        """Look again at the nodes that changed, and at the CSINodes among `changes` (None for all)."""
+        """Update the rows of nodes that changed, and of the CSINodes among `changes` (None for all)."""
         table = self._table
         log, since = table.node_changes, self._node_version
         self._node_version = log.version
@@ -49,7 +49,7 @@ class CSINodes:
                 self._look(found)
 
     def rows_of(self, table: NodeTable, rows: Rows) -> Rows:
-        """The rows of these columns for `rows` of `table`, which may be a what-if."""
+        """The rows of the cluster's table for `rows` of `table`, which may be a what-if."""
         return rows_in(self._table, table, rows)
 
     @property

@@ -30,7 +30,7 @@ class CycleState(Struct, eq=False):
     """Plugins whose Score is not called. A plugin without PreScore may add its name in PreFilter when its Score is 0 on
     every node."""
     fit_rule: FitRule | None = None
-    """Amounts that the pod needs free on a node, where the engine has computed them; None if the plugin has to be
+    """Amounts that the pod needs free on a node, if the engine has computed them; None if the plugin has to be
     called.
     """
     unreached: frozenset[str] = frozenset()
@@ -38,13 +38,13 @@ class CycleState(Struct, eq=False):
     row_counts: Ints | None = None
     """For PreScore: the number of feasible nodes that each of its rows stands for; None if each stands for one."""
     cancellation: Cancellation = NEVER_CANCELLED
-    """During PreBind: whether the pod was preempted meanwhile. A plugin that blocks reads it."""
+    """During PreBind: set when the pod is preempted meanwhile. For plugins that block."""
     times: Times = field(default_factory=NEVER.copy)
     """Times of the steps of the attempt, for metrics."""
     sampled_by: SchedulerMetrics | None = None
-    """In a few attempts each plugin is timed; None in all others."""
+    """The metrics that time each plugin, in the sampled attempts; None in all others."""
     node_claims: dict[str, NodeClaimStatuses] | None = None
-    """By node: entries for the status of the pod about resources of the node that its devices use up."""
+    """By node: entries for the pod's status about resources of the node that the pod's devices use up."""
     group: CycleState | None = None
     """In the scheduling cycle of a pod group: the state of the group, which its members share. None otherwise."""
 

@@ -1,4 +1,4 @@
-"""Diagnosis: why a pod fits nowhere: who refused which node, and the message people see.
+"""Diagnosis: why a pod fits nowhere: the plugin that refused each node, and the message of the event.
 
 Mirrors Diagnosis, NodeToStatus and FitError of pkg/scheduler/framework/types.go.
 """
@@ -29,7 +29,7 @@ Judgement = tuple[Ints, Verdict, str]
 class Diagnosis:
     """Result of each node in one attempt.
 
-    A row's status is that of the first plugin that refused it, or, if all are wanted, those of all of them.
+    A row has the status of the first plugin that refused it; with `every_reason`, the merged statuses of all plugins.
     `outside` are rows that PreFilter narrowed away or that were not reached: they have the status `absent`. `alone`
     holds rows judged one by one.
     """
@@ -83,34 +83,34 @@ class Diagnosis:
             self._by_row.put(row, reduce(Status.merged, statuses))
 
     def restrict(self, rows: Ints) -> None:
-        """Only `rows` are tried; other nodes do not exist for it."""
+        """Leave out all nodes except `rows`."""
         self.within = np.zeros(len(self.table), dtype=np.bool_)
         self.within[rows] = True
         self.node_count = len(rows)
 
     def includes(self, node_name: str) -> bool:
-        """Whether the node is among those that are tried."""
+        """Whether the node is among the nodes that are tried."""
         row = self.table.row_of.get(node_name)
         return self.within is None or (row is not None and bool(self.within[row]))
 
     @property
     def _live(self) -> Bools:
-        """bool per row: there is a node, and it is tried."""
+        """bool per row: the row has a node, which is tried."""
         return self.table.live if self.within is None else self.table.live & self.within
 
     @property
     def is_judged(self) -> bool:
-        """Whether it has the plugin that refused each node."""
+        """Whether the refusing plugin of each node is recorded."""
         return self._by_row is not None
 
     def refuse_all(self, status: Status) -> None:
-        """PreFilter refused the pod: no node was tried."""
+        """Record that PreFilter refused the pod and no node was tried."""
         self.absent, self.refused_all = status, True
         self.pre_filter_message = status.message
         self.add_plugin_status(status)
 
     def add_plugin_status(self, status: Status) -> None:
-        """Remember who refused: their events decide when the pod is tried again."""
+        """Record the refusing plugins, whose events requeue the pod."""
         if not status.plugin or not status.is_rejected:
             return
         self.unschedulable_plugins.add(status.plugin)
@@ -217,7 +217,7 @@ class Diagnosis:
         return self.with_post_filter(self.fit_error())
 
     def with_post_filter(self, fit_error: str) -> str:
-        """The same, when the part without PostFilter is known."""
+        """The text, from the part without PostFilter."""
         added = self.post_filter_message
         return f"{fit_error} {added}" if added else fit_error
 

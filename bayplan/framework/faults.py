@@ -9,7 +9,7 @@ from ..errors import PluginError
 log = logging.getLogger(__name__)
 
 FAULT = "PluginFault"
-"""Replaces the plugin among those that refused a pod: no event requeues the pod, only a change of it."""
+"""Stands for the plugin in a pod's rejectors: only a change of the pod itself requeues it."""
 MAX_NOTED = 1000
 
 

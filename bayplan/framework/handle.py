@@ -97,7 +97,7 @@ class Client(Protocol):
         return obj
 
     def update_status(self, obj: Object) -> Object | Awaitable[Object]:
-        """The same for the status of an object, which the API server keeps apart from the rest."""
+        """Write the status of a changed object, which the API server stores separately, and return it as stored."""
         return obj
 
     def create(self, obj: Object) -> Object | Awaitable[Object]:
@@ -174,7 +174,7 @@ class Nominator(Protocol):
 
 
 class FilterRunner(Protocol):
-    """The profile's filters, for plugins that try changes."""
+    """The profile's filters, for plugins that judge what-ifs."""
 
     def filter_with_nominated(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         """Judge one node, with and without the pods nominated to it."""
@@ -223,7 +223,7 @@ class WaitingPods(Protocol):
 
 
 class PodGroups(Protocol):
-    """The groups pods belong to, by default none; a key is `PodGroup` or `label`, namespace and name."""
+    """The groups of pods, by default none; a key is `PodGroup` or `label`, namespace and name."""
 
     def members(self, key: tuple[str, str, str]) -> list[Pod]:
         """The pods of the group, in order of appearance."""
@@ -234,11 +234,11 @@ class PodGroups(Protocol):
         return 0
 
     def waiting(self, key: tuple[str, str, str]) -> Mapping[str, Pod]:
-        """Those of them without a node, by uid."""
+        """The members without a node, by uid."""
         return {}
 
     def placed_count(self, key: tuple[str, str, str]) -> int:
-        """Number of them that have a node, or are assumed to."""
+        """Number of members with a node, assumed or bound."""
         return 0
 
     def has_placed(self) -> bool:
@@ -246,7 +246,7 @@ class PodGroups(Protocol):
         return False
 
     def kept_count(self, key: tuple[str, str, str]) -> int:
-        """The same without members that have a node for the time of a scheduling cycle of the group only."""
+        """Number of members with a node, without members that are on trial in a scheduling cycle of the group."""
         return 0
 
 
@@ -265,10 +265,10 @@ class PreemptionExtenders(Protocol):
     """The extenders that take part in preemption."""
 
     def are_interested(self, pod: Pod) -> bool:
-        """Whether one of them is interested in `pod`."""
+        """Whether an extender takes part in preemption for `pod`."""
 
     def choose_victims(self, pod: Pod, candidates: Mapping[str, Victims]) -> Mapping[str, Victims]:
-        """The candidates that they leave, by node name; ExtenderError when one fails that must not."""
+        """The candidates that they accept, by node name; ExtenderError if one fails that is not ignorable."""
 
 
 class Executor(Protocol):
@@ -284,7 +284,7 @@ RunBlocking = Callable[[Callable[[], "Status | Awaitable[Status]"]], "Status | A
 
 
 def run_here(work: Callable[[], Status | Awaitable[Status]]) -> Status | Awaitable[Status]:
-    """Do work that may block at once: where time is virtual nothing blocks."""
+    """Run blocking work at once, for virtual time, in which nothing blocks."""
     return work()
 
 
@@ -304,7 +304,7 @@ class NoNominations(Nominator):
 
 
 class NoClient(Client):
-    """Effects go nowhere: for judging without a cluster."""
+    """A client that writes nothing, for judging without a cluster."""
 
 
 @dataclass(slots=True)
@@ -313,7 +313,7 @@ class Pause:
 
     count: int = 0
     ended: Callable[[Status], None] | None = None
-    """Ends the attempt that paused the others; its argument is the result of the work that it waited for."""
+    """Ends the attempt that paused the others. The argument is the result of the work that it waited for."""
 
 
 @dataclass
@@ -341,10 +341,11 @@ class Handle:
     activate_members: Callable[[Mapping[str, Pod]], None] = lambda pods: None
     """The same for members of a pod group, by uid; those that are being scheduled are left out."""
     forget_answers: Callable[[], None] = lambda: None
-    """Drop the cached answers of the profile's plugins, because a parameter of one of them has changed; in Reserve or
-    later, so that no pod is judged by both."""
+    """Drop the cached answers of the profile's plugins after a parameter of one of them changed. Call it in Reserve or
+    later, so that no pod is judged with both values.
+    """
     pause: Pause = field(default_factory=Pause)
-    """For slow work within an attempt: the next pod is tried after it."""
+    """Holds back the next attempt during slow work within this one."""
     sleep: Callable[[float], Awaitable[None]] = sleep
     """Wait for a number of seconds of the loop's time, real or virtual; only within `async def` PreBind and Bind."""
     filters: FilterRunner | None = None
@@ -372,7 +373,7 @@ class Handle:
 
     @property
     def release(self) -> Release:
-        """The facts of the release of kube-scheduler whose decisions are taken."""
+        """The facts of the release of kube-scheduler that is reproduced."""
         return self.feature_gates.release
 
     def custom_objects(self, name: str) -> CustomObjects:

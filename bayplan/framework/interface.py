@@ -62,9 +62,9 @@ class Settled(NamedTuple):
     """Results that are valid for every pod of one spec, in any cluster."""
 
     pre_filter: Status | None = None
-    """SKIP or SUCCESS if `pre_filter` returns it always; it is then not called, except for a pod with nodeName."""
+    """SKIP or SUCCESS if `pre_filter` always returns that; it is then only called for pods with nodeName."""
     pre_score: Status | None = None
-    """The same for `pre_score`."""
+    """SKIP or SUCCESS if `pre_score` always returns that; it is then not called."""
     commits: bool = True
     """Whether Reserve, Permit or PreBind may have work; if not, they are not called. May depend on the cluster: it
     is called again when `cluster_key` changes.
@@ -123,18 +123,18 @@ class Plugin:
 
         Nodes with equal values get equal answers from Filter and Score, and `normalize` depends on the set of scores,
         not on how often each occurs. An empty list if the plugin has no effect on such pods, neither in Filter nor in
-        Score. None if it reads more than columns. `DomainRules` are the columns, and all that Filter and Score do with
-        them. Called again when a node, a namespace, the affinity terms of pods on nodes or `cluster_key` change, but
-        after a change of nodes only if `DomainRules.nodes_key` of some plugin is not the same; the values of a row
-        change only with the row.
+        Score. None if it reads more than columns. `DomainRules` are the columns, with rules that replace Filter and
+        Score. Called again when a namespace, the affinity terms of pods on nodes or `cluster_key` change, and when a
+        node changes, unless `DomainRules.nodes_key` of every plugin is the same. The values of a row change only with
+        the row.
         """
         return None
 
     def free_parts(self, table: NodeTable) -> Mapping[str, Ints]:
-        """For the measures of a simulation: free amounts of the parts of nodes, such as each GPU, by resource.
+        """For the measures of a simulation: free amounts of the parts of nodes, such as single GPUs, by resource. int64
+        per row of the table and part, 0 for parts that a node does not have.
 
-        int64 per row of the table and part, 0 for parts that a node does not have. Without it the free amount of a node
-        is one pool. Called once, at the end of a run.
+        By default the free amount of a node is one part. Called once, at the end of a run.
         """
         return {}
 
@@ -147,11 +147,11 @@ class Plugin:
         return NOT_SETTLED
 
     def amount_rules(self, pod: Pod) -> AmountRules:
-        """For NODE_ROW: the rules on amounts that are all that Filter and Score do with such pods.
+        """For NODE_ROW: rules on amounts that replace Filter and Score for such pods.
 
-        None in place of a rule if that method does more. `scores_by_more`: Score depends on more than the row for such
-        pods, and is called for each of them; whether it does may depend on the cluster as far as `cluster_key`
-        reflects it.
+        A rule is None if its method depends on more than amounts. With `scores_by_more`, Score depends on more than the
+        row for such pods, and is called for each of them; the answer may depend on facts of the cluster that
+        `cluster_key` includes.
         """
         return NO_RULES
 
@@ -168,7 +168,7 @@ class PreEnqueuePlugin(Plugin):
 
     @abstractmethod
     def pre_enqueue(self, pod: Pod) -> Status:
-        """SUCCESS admits the pod to the queue; any other status holds it until one of the plugin's events."""
+        """Return SUCCESS to admit the pod to the queue; any other status holds it until one of the plugin's events."""
 
 
 class QueuedPod(Protocol):
@@ -196,7 +196,7 @@ class QueueSortPlugin(Plugin):
 
 
 class PreFilterResult(msgspec.Struct, frozen=True):
-    """Success, and only the nodes named need to be tried."""
+    """Success; only the named nodes need to be tried."""
 
     node_names: frozenset[str]
 
@@ -206,7 +206,7 @@ class PreFilterPlugin(Plugin):
 
     @abstractmethod
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
-        """SKIP: Filter of this plugin has no effect on `pod`."""
+        """Return SKIP if Filter of this plugin has no effect on `pod`."""
 
 
 class SettledPreFilter(PreFilterPlugin):
@@ -217,15 +217,15 @@ class SettledPreFilter(PreFilterPlugin):
 
 
 class PreFilterExtensions:
-    """For a PreFilter plugin whose state changes when a pod is added to or removed from a node in a what-if."""
+    """For PreFilter plugins whose state depends on the pods on nodes: a what-if adds and removes pods."""
 
     @abstractmethod
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
-        """`added` is on `node` now: adjust the state kept for `pod`."""
+        """Adjust the state kept for `pod`, now that `added` is on `node`."""
 
     @abstractmethod
     def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeInfo) -> Status:
-        """`removed` is no longer on `node`: adjust the state kept for `pod`."""
+        """Adjust the state kept for `pod`, now that `removed` is no longer on `node`."""
 
 
 class FilterPlugin(Plugin):
@@ -243,29 +243,32 @@ class FilterPlugin(Plugin):
         return check_verdict(self.filter_rows(state, pod, node.as_table(), FIRST_ROW), 1).status(0)
 
     def looks_at(self, state: CycleState, pod: Pod, other: Pod) -> bool:
-        """Whether the filter's result for `pod` on a node can depend on `other` being there or not.
+        """Whether the filter's result for `pod` on a node can depend on whether `other` is on the node.
 
-        Goes by the class of `other`, and whether it is being deleted. PreFilter has run for `pod`.
+        May only read the class of `other`, and whether it is being deleted. PreFilter has run for `pod`.
         """
         return True
 
 
 class Preemption(msgspec.Struct):
-    """The account of a search for pods to preempt, by node name. `complete` it before reading the entries of nodes."""
+    """The account of a search for pods to preempt, by node name. Call `complete` before reading the entries of
+    nodes.
+    """
 
     candidates: dict[str, Victims] = msgspec.field(default_factory=dict)
     rejected: dict[str, Status] = msgspec.field(default_factory=dict)
     """Nodes where preempting every pod of lower priority would not have helped."""
     reasons: Counter[str] = msgspec.field(default_factory=Counter)
-    """The number of nodes per reason; without the nodes that were tried if there is a candidate."""
+    """The number of nodes per reason. If there is a candidate, nodes that were tried are not counted."""
     fill_in: Callable[[Preemption], None] | None = None
-    """Adds the nodes that were judged together and not one by one. It must not hold the account: the cycle would keep
-    the statuses of all nodes in memory until the next garbage collection."""
+    """Adds the nodes that were judged together and not one by one. It must not refer to the account: the reference
+    cycle would keep the statuses of all nodes in memory until the next garbage collection.
+    """
     chosen: Victims | None = None
     is_held: bool = False
     """Whether the chosen pods are evicted only if the group of the pod then fits."""
     cleared: list[Pod] = msgspec.field(default_factory=list)
-    """Pods that lost their nomination to the chosen node."""
+    """Pods whose nomination to the chosen node was cleared."""
 
     def complete(self) -> None:
         """Add the entries of `fill_in`."""
@@ -287,7 +290,7 @@ class PostFilterPlugin(Plugin):
     def post_filter(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult, Status]:
-        """SUCCESS: the pod is nominated and will fit once room is made."""
+        """Return SUCCESS if the pod is nominated and will fit once room is made."""
 
 
 class PreScorePlugin(Plugin):
@@ -295,7 +298,7 @@ class PreScorePlugin(Plugin):
 
     @abstractmethod
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
-        """SKIP: Score of this plugin has no effect on `pod`. `rows` are the feasible nodes.
+        """Return SKIP if Score of this plugin has no effect on `pod`. `rows` are the feasible nodes.
 
         For GROUPS, `rows` are one of each group, and `state.row_counts` has the number of nodes that each of them
         stands for.
@@ -324,7 +327,7 @@ class ScorePlugin(Plugin):
     def normalize_rows(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, scores: Ints
     ) -> Ints:
-        """The same for plugins that need the nodes of the scores: `rows`, in their order."""
+        """Normalise scores with the nodes that have them: `rows`, in the same order."""
         return self.normalize(scores)
 
 
@@ -333,7 +336,7 @@ class ReservePlugin(Plugin):
 
     @abstractmethod
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Anything but SUCCESS ends the attempt."""
+        """Reserve resources; any status but SUCCESS ends the attempt."""
 
     @abstractmethod
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
@@ -345,7 +348,7 @@ class PermitPlugin(Plugin):
 
     @abstractmethod
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
-        """A status, and for Wait the seconds after which the pod is rejected."""
+        """Return a status, and for Wait the seconds after which the pod is rejected."""
 
 
 class PreBindPlugin(Plugin):
@@ -358,12 +361,12 @@ class PreBindPlugin(Plugin):
     allow_parallel: ClassVar[bool] = False
 
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """SKIP: `pre_bind` has nothing to do for this pod."""
+        """Return SKIP if `pre_bind` has nothing to do for this pod."""
         return SUCCESS
 
     @abstractmethod
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | Awaitable[Status]:
-        """Anything but SUCCESS ends the attempt."""
+        """Prepare the binding; any status but SUCCESS ends the attempt."""
 
 
 class BindPlugin(Plugin):
@@ -371,15 +374,15 @@ class BindPlugin(Plugin):
 
     @abstractmethod
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | Awaitable[Status]:
-        """SKIP leaves the pod to the next bind plugin. May be `async def`."""
+        """Bind the pod; SKIP leaves it to the next bind plugin. May be `async def`."""
 
 
 class PostBindPlugin(Plugin):
-    """Is called for bound pods."""
+    """Runs after a pod was bound."""
 
     @abstractmethod
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """The pod is bound."""
+        """Called after the pod was bound."""
 
 
 class PlacementGeneratePlugin(Plugin):
@@ -389,7 +392,9 @@ class PlacementGeneratePlugin(Plugin):
     def generate_placements(
         self, state: CycleState, group: PodGroupInfo, parent: Placement
     ) -> Sequence[Placement] | Status:
-        """Parts of `parent`, each with a name of its own; a Status that is not SUCCESS ends the cycle of the group."""
+        """Return parts of `parent`, each with a unique name; a Status that is not SUCCESS ends the cycle of the
+        group.
+        """
 
 
 class PlacementScorePlugin(Plugin):
@@ -416,7 +421,7 @@ class PodGroupPostFilterPlugin(Plugin):
     def post_filter_group(
         self, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial, try_group: TryGroup
     ) -> tuple[Sequence[Pod], Status]:
-        """The preempted pods; SUCCESS if the group fits after their removal."""
+        """Return the preempted pods, and SUCCESS if the group fits after their removal."""
 
 
 class PlacementFeasiblePlugin(Plugin):
@@ -424,7 +429,7 @@ class PlacementFeasiblePlugin(Plugin):
 
     @abstractmethod
     def placement_feasible(self, group: PodGroup, placed: int, left: int) -> Status:
-        """Wait if the group may fit once more of the members that are `left` are placed; Unschedulable if it cannot."""
+        """Return Wait if the group may fit once more of the `left` members are placed; Unschedulable if it cannot."""
 
 
 EXTENSION_POINTS: dict[str, type[Plugin]] = {

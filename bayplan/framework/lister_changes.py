@@ -1,6 +1,6 @@
 """Lister changes: which objects of a lister changed, so that an index over them need not be rebuilt.
 
-A plugin that keeps an index over thousands of volumes must not read them all again because one claim was bound.
+So an index over thousands of volumes is not read again because one claim was bound.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ObjectKey(NamedTuple):
 
 @runtime_checkable
 class ChangeFeed(Protocol):
-    """A lister with a log of its changes. It should: without, everything is read again after every change."""
+    """A lister with a log of its changes. Without a log, readers read everything again after every change."""
 
     def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
         """Objects that were added, changed or deleted after `version`; None if that is no longer recorded."""
@@ -50,7 +50,7 @@ class ObjectLog(ChangeLog[ObjectKey]):
 
 
 class Follower:
-    """Remembers up to where one reader has read."""
+    """The position of one reader in the log of a lister."""
 
     __slots__ = ("_feed", "_lister", "_version")
 

@@ -23,7 +23,7 @@ class Placement(msgspec.Struct, frozen=True, eq=False):
     name: str
     rows: Ints
     tier: int = 0
-    """Ours: placements are tried only when the group fits on none of a lower tier."""
+    """Placements are tried only if the group fits on none of a lower tier. Not in kube-scheduler."""
 
 
 class PodGroupInfo(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ def placed_by_name(members: Iterable[Pod]) -> list[Pod]:
 
 
 class GroupTrial(Protocol):
-    """Takes pods off their nodes and puts them back, for the time of one scheduling cycle of a pod group."""
+    """Removes pods from their nodes and puts them back, during one scheduling cycle of a pod group."""
 
     def remove(self, pod: Pod) -> None:
         """Take a pod off its node."""
@@ -62,7 +62,7 @@ class GroupTrial(Protocol):
 
 
 class GroupRoom(msgspec.Struct, frozen=True):
-    """The room that a group of equal pods needs, if only amounts decide."""
+    """The resources that a group of equal pods needs, if nothing but amounts matters."""
 
     amounts: Mapping[str, int]
     """Amounts that each pod needs of each resource; POD_COUNT is one of them."""
@@ -79,7 +79,7 @@ class TryGroup(Protocol):
         """Try the members on the nodes."""
 
     def room(self) -> GroupRoom | None:
-        """Amounts that the group needs; None if more than amounts decides, and only a trial can find out. Call it
+        """Amounts that the group needs; None if the result depends on more, so that it has to be tried. Call it
         first.
         """
 
@@ -87,4 +87,4 @@ class TryGroup(Protocol):
         """The states of the members that were tried before room was made, by their keys."""
 
     def fits_beside(self, pods: Sequence[Pod]) -> bool:
-        """Whether the group fits now that `pods` are back on their nodes; if not, they are about to leave again."""
+        """Whether the group fits after `pods` were put back on their nodes; if not, the caller removes them again."""

@@ -1,7 +1,7 @@
 """Pod owners: which pods belong with a pod, by the Services and the controller that select it.
 
-Mirrors pkg/scheduler/framework/plugins/helper/spread.go. It stands in `framework` because several plugins spread or
-gather the pods of a Service, and plugins do not import one another.
+Mirrors pkg/scheduler/framework/plugins/helper/spread.go. It is in `framework` because several plugins spread or gather
+the pods of a Service, and plugins do not import each other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SelectorVersion:
         self._seen, self._version = -1, 0
 
     def of(self, lister: Lister) -> int:
-        """Changes when a Service or a controller is added or deleted, or its selector changes."""
+        """A value that changes when a Service or a controller is added or deleted, or its selector changes."""
         if lister is not self._lister:
             self._lister, self._follower = lister, Follower(lister)
             self._seen = -1

@@ -8,7 +8,7 @@ from .handle import PodEvent
 
 
 def preemptor_kind(preemptor: Pod | GroupPreemptor) -> str:
-    """Its name in kube-scheduler's messages."""
+    """The name of the preemptor's kind in kube-scheduler's messages."""
     return "podgroup" if isinstance(preemptor, GroupPreemptor) else "pod"
 
 

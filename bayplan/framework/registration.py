@@ -1,8 +1,8 @@
 """Registration: the events that pods refused by a plugin are tried again for.
 
-Mirrors fillEnqueueExtensions of pkg/scheduler/framework/runtime/framework.go and buildQueueingHintMap
-of pkg/scheduler/scheduler.go. It stands in `framework` because it is part of what a plugin author must
-know of `events_to_register`, and because the queue, which needs the answer, may not import `runtime`.
+Mirrors fillEnqueueExtensions of pkg/scheduler/framework/runtime/framework.go and buildQueueingHintMap of
+pkg/scheduler/scheduler.go. It is in `framework` because it is part of the contract of `events_to_register`, and because
+the queue, which needs the result, may not import `runtime`.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def declared_resources(plugins: Iterable[type[Plugin]]) -> dict[str, CustomResou
 def registered_events(plugin: Plugin) -> tuple[EventWithHint, ...]:
     """Events after which the queue tries pods again that the plugin refused.
 
-    Up to v1.36 a plugin that waits for new nodes is woken by every change of taints too, hint or no hint: upstream
-    once missed nodes that came with a taint, and the remedy outlived the fault.
+    Up to v1.36 a plugin that waits for new nodes also gets every change of taints, without its hint: upstream once
+    missed nodes that were added with a taint, and kept the workaround after the fix.
     """
     declared = declared_events(plugin)
     if not release_of(plugin).implied_taint_event:

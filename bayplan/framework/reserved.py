@@ -48,7 +48,7 @@ class Reserved:
         return self._pods.get(row, ())
 
     def usage(self, resource: str) -> Ints:
-        """int64 per row: their use of `resource`; of `pods`, each of them one."""
+        """int64 per row: the pods' use of `resource`; for the resource `pods`, each counts 1."""
         found = self._usage.get(resource)
         return self._usage[POD_COUNT] * 0 if found is None else found
 
@@ -81,11 +81,11 @@ class Reserved:
         return np.array(sorted(found), dtype=np.int64)
 
     def __bool__(self) -> bool:
-        """Whether there is such a pod."""
+        """Whether any nominated pod counts."""
         return bool(self._pods)
 
     def is_reserved(self, rows: Ints) -> Bools:
-        """bool per row of `rows`: such a pod is nominated to it."""
+        """bool per row of `rows`: a pod that counts is nominated to it."""
         reserved: Bools = self._usage[POD_COUNT][rows] > 0
         return reserved
 

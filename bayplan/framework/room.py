@@ -1,4 +1,4 @@
-"""Room: the profile's filters, if they only use a sum over the pods on a node. For DefaultPreemption.
+"""Room: the profile's filters, where they only depend on sums over the pods of a node. For DefaultPreemption.
 
 Not part of the contract with plugin authors: it changes with the way in which preemption searches.
 """
@@ -20,16 +20,16 @@ from .status import Status
 
 
 class RoomFilters(FilterRunner, Protocol):
-    """The profile's filters; those that a rule on amounts states are evaluated by sums."""
+    """The profile's filters; filters with a rule on amounts are evaluated by sums."""
 
     def demands(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> FitRule | None:
-        """The fit rule of `pod`, when no other filter matters to nodes that may fit without some of their pods."""
+        """The fit rule of `pod`, if it alone decides about nodes that may fit without some of their pods."""
 
     def beside_room(
         self, state: CycleState, pod: Pod
     ) -> tuple[FitRule, Sequence[FilterPlugin]] | None:
-        """Amounts that `pod` needs free on a node, and the filters that use pods in another way, if they declare
-        which.
+        """Amounts that `pod` needs free on a node, and the filters that depend on its pods otherwise, if they declare
+        it.
         """
 
     def reads_any(
@@ -45,7 +45,7 @@ class RoomFilters(FilterRunner, Protocol):
         """Use of pods nominated with at least the priority of `pod`, up to date."""
 
     def filter_with_room(self, state: CycleState, pod: Pod, node: NodeInfo, room: Status) -> Status:
-        """Judge one node, where `room` is the part of the filter that adds up."""
+        """Judge one node, with `room` as the result of the fit rule."""
 
 
 def room_filters(handle: Handle) -> RoomFilters:

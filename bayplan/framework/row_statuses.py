@@ -18,7 +18,7 @@ from .verdict import Verdict
 
 
 class RowStatuses:
-    """`indices` has, per row, a position in `statuses`; `counts` holds on how many rows each of them stands.
+    """`indices` has, per row, a position in `statuses`; `counts` has the number of rows of each status.
 
     The first status is SUCCESS, which is not counted.
     """
@@ -55,7 +55,7 @@ class RowStatuses:
     def of(
         cls, statuses: list[Status], indices: NDArray[np.int32], counts: list[int]
     ) -> RowStatuses:
-        """Made of `statuses`, the first of which is SUCCESS, int32 per row: a position among them, and their counts."""
+        """Made of `statuses`, of which the first is SUCCESS; int32 per row, a position among them; and their counts."""
         made = cls()
         made.statuses, made.indices, made.counts = statuses, indices, counts
         made._numbers = {status: number for number, status in enumerate(statuses)}
@@ -63,7 +63,7 @@ class RowStatuses:
         return made
 
     def clear(self, size: int) -> None:
-        """SUCCESS on each of `size` rows."""
+        """Set the status of each of `size` rows to SUCCESS."""
         self.indices = np.zeros(size, dtype=np.int32)
         self.statuses, self._numbers = [SUCCESS], {SUCCESS: 0}
         self._codes = np.zeros(1, dtype=np.int8)
@@ -88,8 +88,8 @@ class RowStatuses:
             self.refused += 1
 
     def put_rows(self, rows: Ints, refusals: Sequence[tuple[Ints, Verdict, str]]) -> None:
-        """Give `rows` the statuses in `refusals`, rows with a verdict and its plugin, of which the first of a row
-        counts; others: SUCCESS.
+        """Set the status of `rows` from `refusals` (rows, verdict, plugin); the first refusal of a row counts. Rows
+        without one get SUCCESS.
         """
         self.indices[rows] = 0
         for judged, verdict, plugin in refusals:
@@ -121,7 +121,7 @@ class RowStatuses:
         return code in self._codes_given
 
     def given(self) -> list[Status]:
-        """The refusals that stand on some row; not to be changed."""
+        """The refusals of at least one row; not to be changed."""
         if self._given is None:
             counted = zip(self.statuses, self.counts, strict=True)
             self._given = [status for status, count in counted if count]
@@ -145,7 +145,7 @@ class RowStatuses:
         return counts
 
     def fit_error(self, node_count: int) -> str:
-        """The sentence about all rows, in a cluster of `node_count` nodes."""
+        """The message about all rows, in a cluster of `node_count` nodes."""
         if self._fit_error[0] != node_count:
             self._fit_error = (node_count, no_node_available(node_count, self.histogram()))
         return self._fit_error[1]
@@ -177,14 +177,14 @@ class RowStatuses:
         self._forget()
 
     def _forget(self) -> None:
-        """The counts are about to change, or did: drop the results derived from them."""
+        """Drop the results derived from the counts, which change."""
         self._given = self._codes_given = self._rejectors = None
         self._rows_with.clear()
         self._fit_error = (-1, "")
 
 
 def no_node_available(node_count: int, reasons: Mapping[str, int]) -> str:
-    """kube-scheduler's sentence for a pod that fits nowhere; `reasons` has the number of nodes for each."""
+    """kube-scheduler's message for a pod that fits nowhere; `reasons` has the number of nodes for each."""
     text = f"0/{node_count} nodes are available:"
     # The parts are sorted as text: "10 Too many pods" comes before "2 Insufficient cpu".
     parts = sorted(f"{count} {reason}" for reason, count in reasons.items())

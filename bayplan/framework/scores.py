@@ -16,7 +16,7 @@ SHAPE_SCALE = MAX_SCORE // 10  # the scores of a shape in a configuration go fro
 
 
 def scale_to_max(scores: Ints, reverse: bool = False) -> Ints:
-    """Scale so that the highest score becomes MAX_SCORE; with `reverse`, so that the lowest raw score does.
+    """Scale so that the highest score becomes MAX_SCORE; with `reverse`, subtract them from MAX_SCORE afterwards.
 
     Mirrors DefaultNormalizeScore of pkg/scheduler/framework/plugins/helper/normalize_score.go.
     """

@@ -110,7 +110,7 @@ def wait(*reasons: str) -> Status:
 
 
 def failure(error: BaseException | str) -> Status:
-    """An error from which nothing follows about whether the pod fits."""
+    """An error; whether the pod fits is unknown."""
     if isinstance(error, str):
         return Status(Code.Error, (error,))
     return Status(Code.Error, error=error)

@@ -23,7 +23,7 @@ class Turn:
         self._arrived: asyncio.Future[None] | None = None
 
     def come(self) -> None:
-        """Mark the turn as due: all earlier ones have left the line."""
+        """Mark the turn as due, after all earlier ones have left the line."""
         self.is_due = True
         if self._arrived is not None and not self._arrived.done():
             self._arrived.set_result(None)
@@ -44,7 +44,7 @@ class Turns:
         self._lines: dict[str, deque[Turn]] = {}
 
     def join(self, key: str) -> Turn:
-        """A place at the end of the line of `key`; `leave` must follow."""
+        """Take a place at the end of the line of `key`; call `leave` afterwards."""
         line = self._lines.setdefault(key, deque())
         turn = Turn()
         line.append(turn)
@@ -53,7 +53,7 @@ class Turns:
         return turn
 
     def leave(self, key: str, turn: Turn) -> None:
-        """Leave the queue, due or not."""
+        """Leave the line, due or not."""
         line = self._lines[key]
         line.remove(turn)
         if not line:

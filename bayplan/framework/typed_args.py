@@ -12,7 +12,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def typed_args(kind: type[T], args: Any) -> T:
-    """`args` as `kind`: itself, its defaults for None, or converted from a mapping; InputError if it is invalid."""
+    """`args` as `kind`: unchanged, the defaults for None, or converted from a mapping; InputError if it is invalid."""
     if isinstance(args, kind):
         return args
     try:

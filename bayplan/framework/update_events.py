@@ -53,7 +53,7 @@ def _has_grants(status: PodStatus) -> bool:
 
 
 def node_update_events(old: Node, new: Node) -> tuple[ClusterEvent, ...]:
-    """Events of the update of a node, in order; nothing when it does not bear on scheduling.
+    """Events of the update of a node, in order; none if it does not affect scheduling.
 
     The same event comes twice when a node is uncordoned and its taints change at once.
     """
@@ -120,7 +120,7 @@ NODE_CHANGES: tuple[tuple[ActionType, NodeChange], ...] = (
 def _events_of(
     resource: str, general: ClusterEvent
 ) -> tuple[tuple[tuple[ClusterEvent, PodChange], ...], tuple[ClusterEvent, ...]]:
-    """The event of each change to pods of one kind, and that of any other change."""
+    """The event of each change to pods of one kind, and the event of any other change."""
     return tuple((ClusterEvent(resource, a), c) for a, c in POD_CHANGES), (general,)
 
 

@@ -11,9 +11,9 @@ from ..table import Bools, Ints, NodeTable, Rows
 from .status import REJECTED, SUCCESS, Code, Status
 
 MOST_REASONS = 48
-"""Reasons that fit into a number, a bit for each."""
+"""Number of reasons that fit into an int64, one bit each."""
 FIRST_BIT = 4
-"""The bits below hold the code."""
+"""The first bit of the reasons; the bits below hold the code."""
 UNSCHEDULABLE = int(Code.Unschedulable)
 UNRESOLVABLE = int(Code.UnschedulableAndUnresolvable)
 

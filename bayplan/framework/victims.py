@@ -16,5 +16,5 @@ class Victims(msgspec.Struct):
 
     @property
     def evicted(self) -> list[Pod]:
-        """Those that are not terminating already."""
+        """The pods that are not terminating already."""
         return [pod for pod in self.pods if not pod.is_terminating]

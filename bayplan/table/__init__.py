@@ -1,8 +1,8 @@
-"""Nodes as columns: one row per node, one NumPy column per quantity that a plugin reads.
+"""Nodes as columns: one row per node, one NumPy column per quantity that plugins read.
 
-Lives here: the node table (read side), its writer, columns and vocabularies, counts of pods per term.
-May enter: `api`. Must not happen: a rule about where a pod may go; writing outside `writer.py`.
-Called by: `cache` (the only writer), plugins and `runtime` (readers).
+Lives here: the node table (read side), its writer, columns and vocabularies, counts of pods per term. May enter: `api`.
+Must not happen: a rule about where a pod may go; writing outside `writer.py`. Called by: `cache` (the only writer),
+plugins and `runtime` (readers).
 """
 
 from .carried import CarriedTerm, TermKind, term_selects

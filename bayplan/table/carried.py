@@ -1,8 +1,7 @@
 """CarriedTerms: the affinity terms that pods on nodes carry, with how many pods carry each on each node.
 
-A pod that is to be scheduled must respect the anti-affinity of the pods already there and is drawn or pushed by
-their preferences. Equal terms are counted together, so the incoming pod is matched against each distinct term
-once, however many pods carry it.
+An incoming pod must respect the anti-affinity of pods on nodes, and their preferences add to its scores. Equal terms
+are counted together, so the incoming pod is matched against each distinct term once, however many pods carry it.
 """
 
 from __future__ import annotations
@@ -93,7 +92,9 @@ class CarriedTerms:
         return bool(self._terms)
 
     def add_pod(self, row: int, pod: Pod, change: int, hidden: Hidden = NONE_HIDDEN) -> None:
-        """A pod came (`change` 1) or went (-1) at `row` (writer only); its terms of the `hidden` kinds are hidden."""
+        """Count a pod that was added to `row` (`change` 1) or removed (-1) (writer only); terms of the `hidden` kinds
+        do not count.
+        """
         if pod.spec.affinity is None:
             return
         for carried in self._carried_by(pod, hidden):
@@ -107,7 +108,7 @@ class CarriedTerms:
         return [carriers for carriers in every if carriers.column.cells[row]]
 
     def _carried_by(self, pod: Pod, hidden: Hidden) -> list[CarriedTerm]:
-        """The terms of `pod`, known from now on; looked up once per class of pods."""
+        """The terms of `pod`, registered on first use; looked up once per class of pods."""
         known = self._by_class.get((pod.pod_class, hidden), self.version)
         if known is not None:
             return known
@@ -142,7 +143,7 @@ class CarriedTerms:
         self.version += 1
 
     def _buckets(self, term: PodAffinityTerm) -> Iterable[set[TermKey]]:
-        """Place of `term` by a label of the pods it selects."""
+        """The labels under which `term` is indexed: a selected pod has one of them."""
         if term.label_selector is None:
             return ()  # selects no pod
         for requirement in term.label_selector.requirements:
@@ -153,7 +154,7 @@ class CarriedTerms:
 
 
 def _keys(spec: PodSpec, namespace: str) -> list[tuple[TermKind, str, PodAffinityTerm, int]]:
-    """The terms a pod of `spec` in `namespace` carries, each as often as it is written."""
+    """The terms that a pod of `spec` in `namespace` carries; repeated terms are repeated."""
     keys: list[tuple[TermKind, str, PodAffinityTerm, int]] = []
     affinity, anti = (
         (spec.affinity and spec.affinity.pod_affinity),

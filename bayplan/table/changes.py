@@ -1,4 +1,4 @@
-"""Changes: the rows that changed since a given version, without reading everything again.
+"""Changes: a log of changed rows or objects, so that readers need not read everything again.
 
 A log answers "what changed since version v" in time proportional to the changes instead of to the nodes or objects. A
 reader keeps the `version` up to which it has read; -1 stands for nothing yet.
@@ -14,7 +14,7 @@ from .columns import Ints
 
 INT64 = np.dtype(np.int64)
 KEEP = 65_536
-"""Entries that a log has at least, once it had that many; it is cut at twice the number."""
+"""Number of entries that a log retains; it is cut to this length when it has twice as many."""
 
 FIRST_ROOM = 64
 NO_ROWS: Ints = np.empty(0, INT64)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 Rows: TypeAlias = slice | NDArray[np.int64]
-"""Which rows to judge: `ALL`, or row numbers in ascending order."""
+"""The rows to judge: `ALL`, or row numbers in ascending order."""
 
 ALL = slice(None)
 FIRST_ROW = slice(0, 1)
@@ -32,11 +32,11 @@ class Size:
         self._columns: WeakSet[Column] = WeakSet()
 
     def add(self, column: Column) -> None:
-        """Let a column grow with the others, as long as it is in use."""
+        """Let a column grow with the others, as long as something refers to it."""
         self._columns.add(column)
 
     def grow(self, capacity: int) -> None:
-        """Make room in all columns; they have other arrays then."""
+        """Make room in all columns, which get new arrays."""
         self.capacity = capacity
         for column in self._columns:
             column.grow(capacity)
@@ -135,14 +135,14 @@ class ResourceColumns(Mapping[str, Ints]):
         return copy
 
     def column(self, resource: str) -> Column:
-        """The column of a resource, which is made when it is first asked for."""
+        """The column of a resource, made on first use."""
         column = self._columns.get(resource)
         if column is None:
             column = self._columns[resource] = Column(self._size)
         return column
 
     def cells_of(self, resource: str) -> memoryview:
-        """The cells of a column, which is made when it is first asked for; valid while `size.capacity` stays."""
+        """The cells of a column, which is made on first use; valid until `size.capacity` changes."""
         known = self.cells_by_name()
         cells = known.get(resource)
         if cells is None:
@@ -150,7 +150,7 @@ class ResourceColumns(Mapping[str, Ints]):
         return cells
 
     def cells_by_name(self) -> dict[str, memoryview]:
-        """The cells of the columns that there are; not to be changed."""
+        """The cells of the existing columns; not to be changed."""
         if self._capacity != self._size.capacity:
             self._capacity = self._size.capacity
             self._cells = {name: column.cells for name, column in self._columns.items()}

@@ -1,8 +1,8 @@
-"""ImageStates: which nodes have which image, and on how many nodes each image was when a row was last read.
+"""ImageStates: the images of each node, and the number of nodes of each image when a row was last read.
 
-Mirrors the image states of pkg/scheduler/backend/cache/cache.go. kube-scheduler copies an image's node count
-into its snapshot only for nodes that changed; the count a row sees is therefore the one of the row's last
-change. `seen` records that moment per row, `ImageState.history` the counts.
+Mirrors the image states of pkg/scheduler/backend/cache/cache.go. kube-scheduler copies an image's node count into its
+snapshot only for nodes that changed, so a row has the count of the time of its last change. `seen` records that time
+per row, `ImageState.history` the counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .columns import Column, Ints, Size
 
 HISTORY_LIMIT = 256
 FEW_ROWS = 16
-"""Rows up to which one by one is quicker than in vectors."""
+"""Number of rows up to which a loop is quicker than NumPy."""
 
 
 class ImageState:
@@ -51,14 +51,14 @@ class ImageState:
         return len(self.moments) > self._limit
 
     def forget_before(self, moment: int) -> None:
-        """Drop history that no row can see any more."""
+        """Drop history that no row refers to any more."""
         keep = max(bisect_right(self.moments, moment) - 1, 0)
         self._limit = max(HISTORY_LIMIT, 2 * (len(self.moments) - keep))
         del self.moments[:keep]
         del self.counts[:keep]
 
     def nodes_seen(self, seen: Ints) -> Ints:
-        """int64 per entry of `seen`: on how many nodes the image was at that moment."""
+        """int64 per entry of `seen`: the number of nodes with the image at that moment."""
         position = np.searchsorted(np.array(self.moments, dtype=np.int64), seen, side="right") - 1
         counted: Ints = np.array(self.counts, dtype=np.int64)[np.maximum(position, 0)]
         return counted
@@ -93,7 +93,7 @@ class ImageStates:
         for image in new:
             for name in image.names or ():
                 after.setdefault(name, image.size_bytes)
-        # A node that alone has an image reports it again whenever it changes, and so may change its size.
+        # The only node with an image reports it again on every change, and may report another size.
         resized = {
             name: after[name]
             for name in before & after.keys()
@@ -125,18 +125,18 @@ class ImageStates:
             del self._states[name]
 
     def refresh(self) -> None:
-        """A snapshot is taken: rows that changed since the last one see the current counts."""
+        """Give the rows that changed since the last snapshot the current counts."""
         touched, moment = self._touched, self._moment
         if not touched:
             return
-        # Without a moment no node has ever had an image.
+        # At moment 0 no node has ever had an image.
         if moment and self._is_behind(touched, moment):
             self._seen.data[touched] = moment
             self.version += 1
         touched.clear()
 
     def _is_behind(self, rows: list[int], moment: int) -> bool:
-        """Whether some of these rows see older counts than those of `moment`."""
+        """Whether some of these rows have counts from before `moment`."""
         if len(rows) > FEW_ROWS:
             return bool((self._seen.data[rows] != moment).any())
         seen = self._seen.cells

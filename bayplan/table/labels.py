@@ -68,8 +68,8 @@ class LabelColumn:
         return len(self.values) + 1
 
     def shape(self, nodes: int) -> tuple[int, bool, bool]:
-        """The facts that counts per domain depend on, in a cluster of that many nodes: slots, and whether all nodes
-        have domains of their own.
+        """The facts that counts per domain depend on, in a cluster of that many nodes: slots, and whether every node is
+        a domain of its own.
         """
         return len(self.values), self._shared == 0, self.labelled == nodes
 
@@ -99,7 +99,7 @@ class LabelColumn:
         return old
 
     def matching(self, requirement: Requirement) -> Bools:
-        """bool per code (with the slot for ABSENT): does the value satisfy `requirement`?"""
+        """bool per code (with the slot for ABSENT): the value satisfies `requirement`."""
         known = self._matches.get(requirement, len(self.values))
         if known is None:
             known = self._matches.put(requirement, self._judge(requirement))

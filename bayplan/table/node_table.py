@@ -1,7 +1,7 @@
 """NodeTable: the nodes of the cluster as columns, the read side.
 
-A row is a node. Rows of nodes that went away stay, with `live` False, until another node takes them; a row can
-also be there before its node, holding the pods that name it.
+A row is a node. The row of a removed node stays, with `live` False, until another node takes it; a row can also exist
+before its node, with the pods that name it.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from .volumes import VolumeUse
 
 
 class NodeTable:
-    """Everything a plugin may ask of nodes, one array entry per row.
+    """All facts about nodes that a plugin may read, with one array entry per row.
 
     `row_changes` logs every change of a row, `node_changes` only those of the node object itself (labels, taints,
-    allocatable, ...), not of the pods on it. `order_changes` logs what is in neither: that a pod on the row started, or
-    that the pods on it are in another order. `pods` has for each row its pods by uid, in the order of kube-scheduler's
-    list: a new pod comes last, the last one takes the place of one that is removed.
+    allocatable, ...), not of the pods on it. `order_changes` logs changes that are in neither: a pod on the row
+    started, or the pods on it are in another order. `pods` has for each row its pods by uid, in the order of
+    kube-scheduler's list: a new pod is appended, and the last pod takes the place of a removed one.
     """
 
     def __init__(self) -> None:
@@ -170,7 +170,7 @@ class NodeTable:
         return self.namespaces.get(namespace, {})
 
     def fork_row(self, row: int) -> NodeTable:
-        """A table of just `row`, for a what-if: its pods can be changed, this table stays as it is.
+        """A table of just `row`, for a what-if: its pods can be changed without changing this table.
 
         Pod terms belong to the whole cluster and are not in it: plugins store the ones they need in the CycleState and
         adjust it in `add_pod` and `remove_pod`.
@@ -179,7 +179,7 @@ class NodeTable:
 
 
 class AmountColumns(Protocol):
-    """Offers of rows, and use by their pods."""
+    """Allocatable amounts of rows, and the use by their pods."""
 
     @property
     def allocatable(self) -> ResourceColumns: ...
@@ -195,7 +195,7 @@ class AmountColumns(Protocol):
 
 
 class AmountsCopy:
-    """The amounts of a table, which stays as it is when pods are put on rows of the copy."""
+    """A copy of a table's amounts, to put pods on rows without changing the table."""
 
     __slots__ = ("_table", "allocatable", "pod_count_column", "requested", "scoring_usage")
 
@@ -217,7 +217,7 @@ Shares = Sequence[tuple[memoryview, int]]
 
 
 def shares_of(columns: AmountColumns, pod: Pod) -> Shares:
-    """The changes of amounts by a pod; valid while the capacity stays. Missing columns are made."""
+    """The changes of amounts by a pod, valid until the capacity changes. Missing columns are made."""
     requested, scoring = columns.requested, columns.scoring_usage
     return [
         *[(requested.cells_of(name), amount) for name, amount in pod.usage.items()],
@@ -227,9 +227,9 @@ def shares_of(columns: AmountColumns, pod: Pod) -> Shares:
 
 
 class RowFork(NodeTable):
-    """One row of another table, to be changed and dropped while that table holds still.
+    """One row of another table, to be changed and dropped before that table changes.
 
-    Columns are copied when they are first asked for: filters look at few of them.
+    Columns are copied on first use, because filters read few of them.
     """
 
     priorities: OneRowPriorities
@@ -245,14 +245,14 @@ class RowFork(NodeTable):
         self.order_changes = RowLog()
         self._live_rows = (0, ALL)
         self._numbers = FIRST_NUMBER
-        self.node_count = source.node_count  # the cluster keeps its size
+        self.node_count = source.node_count  # of the whole cluster, not of this row
 
     def nodes_at(self, rows: Rows) -> Iterator[NodeInfo]:
         """A view of the node; nothing refers to it, so that it and the copy are freed at once."""
         return (NodeInfo(self, row) for row in self.numbers(rows).tolist())
 
     def count_amounts(self, row: int, pod: Pod, change: int) -> None:
-        """Count the amounts of a pod so many times."""
+        """Count the amounts of a pod `change` times."""
         self.requested.add(row, pod.usage, change)
         self.scoring_usage.add(row, pod.scoring_usage, change)
         self.priorities.add(pod.spec.priority or 0, change)
@@ -346,7 +346,7 @@ class NodeInfo:
 
     @property
     def scoring_usage(self) -> Mapping[str, int]:
-        """`requested`, where pods without requests for cpu or memory count for a little."""
+        """`requested`, with default amounts for pods without requests for cpu or memory, for scoring."""
         return self.table.scoring_usage.at(self.row)
 
     @property

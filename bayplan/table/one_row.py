@@ -1,4 +1,4 @@
-"""One row: columns of a single row kept as plain numbers, for what-ifs, which are made and dropped by the hundred."""
+"""One row: columns of a single row as plain numbers, for what-ifs, of which an attempt may make hundreds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .terms import TermCounts
 
 
 class OneRowResources(ResourceColumns):
-    """Amounts of one row as a dict; an array is made when one is asked for."""
+    """Amounts of one row as a dict; arrays are made on demand."""
 
     __slots__ = ("_amounts", "_names")
 
@@ -72,7 +72,7 @@ class OneRowPriorities(PriorityColumns):
         self._counts = counts
 
     def add(self, priority: int, change: int) -> None:
-        """Count a pod so many times."""
+        """Count a pod `change` times."""
         self._counts[priority] = self._counts.get(priority, 0) + change
 
     def below(self, priority: int) -> Ints:
@@ -94,7 +94,7 @@ class NoTermCounts(TermCounts):
 
 
 class NoCarriedTerms(CarriedTerms):
-    """The same for the terms that pods carry."""
+    """Terms that pods carry belong to the whole cluster: a what-if does not count them."""
 
     def add_pod(self, row: int, pod: Pod, change: int, hidden: Hidden = NONE_HIDDEN) -> None:
         pass

@@ -1,7 +1,6 @@
 """PodMatrix: the pods of every row side by side, the most important first, as arrays.
 
-For questions about removing pods: which of them, and in which order, on many nodes at once. Made on first use, then
-kept up to date row by row.
+For the choice of the pods to remove on many nodes at once. Made on first use, then kept up to date row by row.
 """
 
 from __future__ import annotations
@@ -33,14 +32,13 @@ MOST_LABELS = 65_536
 class PodMatrix:
     """Arrays with one row per node and one place per pod.
 
-    `count` is the number of pods on each row. `priority` and `start_s` are [rows, places], `amounts` is
-    [rows, places, resources] in the order of `resources`; every pod counts 1 for the resource `pods`. `labels`
-    [rows, places] are positions in `label_samples`: pods that no selector can tell apart share one. `pods` are the pods
-    as they were when their row or their order last changed; `NodeTable.pods` has the current ones.
+    `count` is the number of pods on each row. `priority` and `start_s` are [rows, places], `amounts` is [rows, places,
+    resources] in the order of `resources`; every pod counts 1 for the resource `pods`. `labels` [rows, places] are
+    positions in `label_samples`: pods that no selector can tell apart share one. `pods` are the pods as they were when
+    their row or their order last changed; `NodeTable.pods` has the current ones.
 
-    The order is that of a preemptor, whose potential victims are sorted alone: with more than 12 pods on a row the
-    places of equal ones depend on which pods are below its priority. Such rows are sorted again for another number of
-    these.
+    A preemptor sorts only its potential victims. With more than 12 of them the order of equal pods depends on which
+    pods are below its priority, so such rows are sorted again when the number of these pods differs.
     """
 
     def __init__(self, table: NodeTable, by_place: bool = False) -> None:
@@ -159,13 +157,13 @@ class PodMatrix:
 def by_importance(pods: Iterable[Pod], by_place: bool = False) -> list[Pod]:
     """The most important pod first: higher priority, then started earlier.
 
-    With `by_place` the time is read once for each pod that has not started, in their order, so they keep it.
+    With `by_place` pods that have not started keep their order, because the time is read once for each, in that order.
 
     Mirrors MoreImportantPod of pkg/scheduler/util/utils.go and the sort that uses it. There a missing start time is the
-    current time, read for each operand of a comparison, the left one first. So of two pods that have not started the
-    left operand is the more important one, and a sort by insertion reverses their order. Pods that are equal otherwise
-    keep it. More than 12 pods are not sorted by insertion: where equal ones end is a matter of the sort. Undetermined
-    is only what comes of two readings of the clock that are equal.
+    current time, read for each operand of a comparison, the left one first. So the left one of two pods that have not
+    started is the more important, and a sort by insertion reverses their order. Other equal pods keep their order. More
+    than 12 pods are not sorted by insertion, and the order of equal pods is a result of Go's algorithm. Only the result
+    of two equal readings of the clock is undetermined.
     """
     listed = list(pods)
     if len(listed) < 2:
@@ -185,7 +183,7 @@ def by_importance(pods: Iterable[Pod], by_place: bool = False) -> list[Pod]:
 
 
 def _is_more_important(one: int, other: int) -> bool:
-    """Whether the pod of the first number counts as more important; an odd one is of pods that have not started."""
+    """Whether the pod with number `one` is more important; pods that have not started have odd numbers."""
     return one < other or (one == other and one % 2 == 1)
 
 
@@ -194,7 +192,7 @@ def _importance(pod: Pod) -> tuple[int, int]:
 
 
 def start_of(pod: Pod) -> int:
-    """Time when the pod started, in seconds; one that has not counts as starting last."""
+    """Time when the pod started, in seconds; a pod that has not started counts as the last."""
     text = pod.status.start_time
     return NOT_STARTED if text is None else _seconds(text)
 

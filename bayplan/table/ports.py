@@ -1,6 +1,6 @@
 """PortColumns: host ports in use, as a set of (protocol, port, ip) per row.
 
-A port that several pods hold is in the set once: removing one of these pods frees it.
+As in kube-scheduler, a port that several pods hold is in the set once, so removing one of these pods frees it.
 
 Mirrors HostPortInfo of staging/src/k8s.io/kube-scheduler/framework/types.go.
 """

@@ -15,7 +15,7 @@ class PriorityColumns:
         self._columns: dict[int, Column] = {}
 
     def column(self, priority: int) -> Column:
-        """The counts of one priority, made when they are first asked for (writer only)."""
+        """The counts of one priority, made on first use (writer only)."""
         column = self._columns.get(priority)
         if column is None:
             column = self._columns[priority] = Column(self._size)

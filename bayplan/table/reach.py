@@ -1,8 +1,8 @@
-"""Reach: which rows each of many node selectors picks, for all of them at once.
+"""Reach: the rows that each of many node selectors picks, computed for all selectors at once.
 
 A cluster may have thousands of volumes, each with a node selector of its own: "on this host", "in this zone". Most
-name values of one label; those are looked up by the code of the row's value, all in one go. The others are matched one
-by one, each distinct one once.
+selectors name values of one label, and are looked up together by the code of the row's value. The others are matched
+one by one, each distinct selector once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .labels import ABSENT, LabelColumn
 from .node_table import NodeTable
 
 Alternatives: TypeAlias = tuple[tuple[Requirement, ...], ...]
-"""Conditions on labels: all those of one alternative must hold. No alternative picks nothing."""
+"""Alternatives, each a list of conditions on labels that must all hold. An empty list picks nothing."""
 
 EVERYWHERE: Alternatives = ((),)
 
@@ -89,18 +89,18 @@ class Reach:
         if depth == 1:
             nearest: Ints = np.minimum.reduce(found)
             return nearest
-        # An alternative of a selector may pick a row that another of its alternatives picks, too.
+        # Two alternatives of a selector may pick the same row.
         return _without_doubles(np.sort(np.concatenate(found), axis=0), nowhere)[:depth]
 
     def _places(self, selectors: Ints, depth: int) -> Ints:
-        """int64, `depth` lines with an entry per known selector: where it stands in `selectors`, first to last."""
+        """int64, `depth` lines with an entry per known selector: its positions in `selectors`, in ascending order."""
         nowhere = len(selectors)
         places = np.full((depth, max(len(self._numbers), 1)), nowhere, dtype=np.int64)
         positions = np.arange(nowhere, dtype=np.int64)
         if depth == 1:
             places[0, selectors[::-1]] = positions[
                 ::-1
-            ]  # of equal ones the last written stays: the first
+            ]  # the first of equal selectors is written last
             return places
         order = np.argsort(selectors, kind="stable")
         grouped = selectors[order]
@@ -111,14 +111,14 @@ class Reach:
 
 
 def _without_doubles(places: Ints, nowhere: int) -> Ints:
-    """The sorted lines with every place once per row."""
+    """The sorted lines, without repeated places in a row."""
     doubled = np.zeros(places.shape, dtype=np.bool_)
     doubled[1:] = places[1:] == places[:-1]
     return np.sort(np.where(doubled, nowhere, places), axis=0)
 
 
 def _ranks(grouped: Ints) -> Ints:
-    """int64 per entry: its place among the entries equal to it, which stand together."""
+    """int64 per entry: its position among equal entries, which are adjacent."""
     if not len(grouped):
         return grouped
     starts = np.flatnonzero(np.r_[True, grouped[1:] != grouped[:-1]])

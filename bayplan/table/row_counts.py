@@ -1,4 +1,4 @@
-"""RowCounts: how often each of many things occurs on each row, kept only where it does.
+"""RowCounts: sparse counts of many things per row, stored only where they occur.
 
 A column per thing would waste memory: a cluster has as many claims as pods, and most are on one node.
 """
@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 NO_ROWS: dict[int, int] = {}
-"""Stands for the rows of a thing that occurs nowhere; shared, so never written to."""
+"""The rows of a thing that occurs nowhere; shared, so never written to."""
 
 
 class RowCounts(Generic[K]):
@@ -44,7 +44,7 @@ class RowCounts(Generic[K]):
         return {}
 
     def add(self, key: K, row: int, change: int) -> int:
-        """Count `change` more; returns 1 when the thing is new to the row, -1 when it left it, else 0."""
+        """Add `change` to a count; returns 1 if the thing is new to the row, -1 if it is gone from it, else 0."""
         rows = self._rows.setdefault(key, {})
         before = rows.get(row, 0)
         after = before + change
@@ -62,7 +62,7 @@ class RowCounts(Generic[K]):
 
 
 class _ForkedCounts(RowCounts[K]):
-    """One row of other counts: those, and the changes since."""
+    """One row of other counts, as the original and the changes since."""
 
     __slots__ = ("_base", "_changes", "_row")
 

@@ -1,6 +1,6 @@
 """SetColumn: a column of interned sets, such as taints and declared features.
 
-A cluster has few distinct sets: a question is answered once per distinct set, then looked up per row.
+A cluster has few distinct sets, so a predicate is evaluated once per distinct set and looked up per row.
 """
 
 from __future__ import annotations

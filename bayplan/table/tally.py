@@ -1,7 +1,7 @@
-"""DomainTally: counts per domain as one attempt sees them, the changes of a what-if beside them.
+"""DomainTally: counts per domain for one attempt, with the changes of a what-if stored separately.
 
-The counts of the cluster are live arrays that must not be written. An attempt takes them over as
-they are; a what-if clones the tally and notes its changes, which costs nothing per domain.
+The counts of the cluster are live arrays that must not be written. An attempt uses them without a copy; a what-if
+clones the tally and records its changes, at no cost per domain.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class DomainTally:
         return int(self._shared[code]) + self._changes.get(code, 0)
 
     def add(self, value: str | None, change: int) -> None:
-        """Count `change` more in the domain `value`; None, a node without the key, is in none."""
+        """Add `change` to the domain `value`; None, a node without the key, is in no domain."""
         if value is not None:
             code = self.label.code_of(value)
             self._changes[code] = self._changes.get(code, 0) + change

@@ -1,8 +1,8 @@
 """TermCounts: how many pods of each node match a (namespaces, selector) term, kept up to date pod by pod.
 
-Topology spread and inter-pod affinity ask "how many pods like this are in that zone". Pods with equal namespace
-and labels are one *label class*; a term is matched against each class once, and a pod that comes or goes only
-touches the counts of the terms its class matches.
+Topology spread and inter-pod affinity need the number of similar pods per zone. Pods with equal namespace and labels
+are one *label class*; a term is matched against each class once, and a pod that comes or goes only touches the counts
+of the terms its class matches.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .columns import Column, Ints, RowValues, Size
 from .labels import ABSENT, LabelColumn, LabelColumns
 
 MAX_CELLS = 32_000_000
-"""Counts kept at most (terms times rows); the terms unused for longest are dropped first."""
+"""Limit on the counts (terms times rows); the least recently used terms are dropped first."""
 
 
 class PodTerm:
@@ -101,7 +101,7 @@ class DomainCounts:
         return self.column.view
 
     def add(self, row: int, change: int) -> None:
-        """Count `change` more at `row` (writer only)."""
+        """Add `change` to the count at `row` (writer only)."""
         if self._column is not None:
             self._column.cells[row] += change
         self.total += change
@@ -111,7 +111,7 @@ class DomainCounts:
                 cells[code] += change
 
     def add_rows(self, rows: Ints, changes: Ints) -> None:
-        """Count `changes` more at `rows`, each of which is there once (writer only)."""
+        """Add `changes` to the counts at `rows`, without repeated rows (writer only)."""
         if self._column is not None:
             self._column.data[rows] += changes
         self.total += int(changes.sum())
@@ -121,7 +121,7 @@ class DomainCounts:
             np.add.at(counts, codes[known], changes[known])
 
     def relabel(self, row: int, label: LabelColumn, old: int) -> None:
-        """The node at `row` had the code `old` of `label` and now has another (writer only)."""
+        """Move the pods at `row` to another domain: the code of `label` was `old` (writer only)."""
         known = self._domains.get(label.key)
         if known is not None:
             cells, last, pods = known[2], len(known[1]) - 1, self.column.cells[row]
@@ -142,9 +142,9 @@ class DomainCounts:
         return counts
 
     def _pods(self) -> tuple[Ints, Ints]:
-        """Rows, and how many pods each has more; a row may be there several times."""
+        """Rows, and the number of pods to add for each; a row may occur several times."""
         if self._find is None:
-            rows = np.flatnonzero(self.per_row)  # mostly few
+            rows = np.flatnonzero(self.per_row)  # few in most cases
             return rows, self.per_row[rows]
         there = [np.array([[*found], [*found.values()]], np.int64) for found in self._find()]
         rows, pods = np.concatenate(there, axis=1) if there else np.zeros((2, 0), np.int64)
@@ -154,8 +154,8 @@ class DomainCounts:
 def marks_of_domains(label: LabelColumn, counts: DomainCounts, nodes: int) -> tuple[RowValues, ...]:
     """Columns that distinguish rows whose domains of `label` differ in `counts`; the cluster has that many nodes.
 
-    Mostly that is the domain. Where every node is a domain of its own, it is the count; so it is with host names, and
-    beside the count whether there is one.
+    Usually the column of domains. If every node is a domain of its own, the column of counts; also for host names that
+    some nodes lack, together with a column that says which nodes have one.
     """
     if label.is_unique and label.labelled == nodes:
         return (counts.column,)
@@ -190,7 +190,7 @@ class LabelClass:
         """Those of terms for which pods that are being deleted do not count."""
 
     def beside(self, term: PodTerm) -> list[DomainCounts]:
-        """The counts among which those of a term that selects the pods belong."""
+        """The list for the counts of a term that selects these pods."""
         return self.counts if term.terminating else self.live_counts
 
 
@@ -210,7 +210,7 @@ class TermCounts:
         """Number of dropped terms: their counts are no longer up to date."""
 
     def count(self, term: PodTerm) -> DomainCounts:
-        """The counts of `term`, made from the pods there are when the term is new."""
+        """The counts of `term`; those of a new term are made from the present pods."""
         counts = self._terms.pop(term, None)
         if counts is None:
             counts = DomainCounts(self._size, partial(self._pods_of, term))
@@ -239,7 +239,7 @@ class TermCounts:
         return found
 
     def add_pod(self, row: int, pod: Pod, change: int) -> None:
-        """A pod came (`change` 1) or went (-1) at `row` (writer only)."""
+        """Count a pod that was added to `row` (`change` 1) or removed (-1) (writer only)."""
         label_class = self._class_of(pod)
         if pod.deletion_timestamp is None:
             _add(label_class.live, row, change)
@@ -253,7 +253,7 @@ class TermCounts:
             self._drop_class(pod)
 
     def add_pods(self, rows: Mapping[int, int], pod: Pod) -> None:
-        """Count added pods like `pod`, a number for each of `rows` (writer only)."""
+        """Count added pods like `pod`, with a number for each of `rows` (writer only)."""
         label_class = self._class_of(pod)
         is_live = pod.deletion_timestamp is None
         there = label_class.live if is_live else label_class.leaving
@@ -270,7 +270,7 @@ class TermCounts:
                 counts.add_rows(at, changes)
 
     def pod_leaves(self, row: int, pod: Pod) -> None:
-        """A pod at `row` is being deleted from now on (writer only)."""
+        """Record that a pod at `row` is being deleted (writer only)."""
         label_class = self._class_of(pod)
         _add(label_class.live, row, -1)
         _add(label_class.leaving, row, 1)
@@ -311,7 +311,7 @@ class TermCounts:
         return (each for each in self._candidates(term.selector) if term.selects(each.sample))
 
     def _candidates(self, selector: LabelSelector) -> Iterable[LabelClass]:
-        """Classes that may match: those with a label the selector insists on, else all of them."""
+        """Classes that may match: those with a label that the selector requires, or all."""
         found: set[LabelClass] = set()
         for item in _required_labels(selector):
             if item is None:
@@ -336,7 +336,7 @@ class TermCounts:
 
 
 def _add(rows: dict[int, int], row: int, change: int) -> None:
-    """Count pods at a row; one without pods has no entry."""
+    """Count pods at a row; rows without pods have no entry."""
     here = rows.get(row, 0) + change
     if here:
         rows[row] = here
@@ -345,7 +345,7 @@ def _add(rows: dict[int, int], row: int, change: int) -> None:
 
 
 def _required_labels(selector: LabelSelector) -> Iterable[tuple[str, str] | None]:
-    """Labels of which a pod must have one to match; None if it may match without any of them."""
+    """Labels of which a matching pod has at least one; None if there are no such labels."""
     for requirement in selector.requirements:
         if requirement.operator == "In":
             return {(requirement.key, value) for value in requirement.values or ()}

@@ -30,7 +30,7 @@ class ClaimUse(NamedTuple):
 VolumeRef: TypeAlias = ClaimUse | Volume
 """A volume that a pod uses: a claim, or a disk written into the pod (without the name it has there)."""
 Disk: TypeAlias = tuple[str, ...]
-"""Names a disk that pods on one node may not share, or only to read from it."""
+"""Identifies a disk that pods on one node may not share, or may only share for reading."""
 
 
 def volume_refs(pod: Pod) -> Iterator[VolumeRef]:
@@ -66,7 +66,7 @@ def disks_of(volume: Volume) -> Iterator[tuple[Disk, bool]]:
 
 
 class RefStep(NamedTuple):
-    """A reference came to a row that did not have it (`change` 1), or the last one of it went (-1)."""
+    """A reference that a row did not have was added (`change` 1), or the last one on it was removed (-1)."""
 
     ref: VolumeRef
     row: int
@@ -74,7 +74,9 @@ class RefStep(NamedTuple):
 
 
 class VolumeUse:
-    """`refs` counts the pods of each row by their volumes; `steps` logs which of these came to a row, or left it."""
+    """`refs` counts the pods of each row by their volumes; `steps` logs the volumes that are new to a row or gone from
+    it.
+    """
 
     def __init__(self, size: Size) -> None:
         self._size = size
@@ -84,7 +86,7 @@ class VolumeUse:
         self._writers: RowCounts[Disk] = RowCounts()
 
     def add_pod(self, row: int, pod: Pod, change: int) -> None:
-        """A pod came (`change` 1) or went (-1) at `row` (writer only)."""
+        """Count a pod that was added to `row` (`change` 1) or removed (-1) (writer only)."""
         for ref in volume_refs(pod):
             step = self.refs.add(ref, row, change)
             if step:

@@ -31,7 +31,7 @@ class WhatIf:
 
 
 def bare_node(table: NodeTable, row: int) -> NodeInfo:
-    """The node with its object alone: without its pods and its images."""
+    """The node without its pods and its images."""
     what_if = WhatIf(table, row)
     for pod in what_if.node.pods:
         what_if.remove_pod(pod)

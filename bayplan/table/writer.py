@@ -1,8 +1,8 @@
 """TableWriter: every way in which a NodeTable changes. Only `cache/` uses it (and a what-if, on its one-row copy).
 
-All methods leave the table as it would be had it been built from scratch in its new state, but for two things that
-depend on the history, as they do in kube-scheduler's NodeInfo (pkg/scheduler/framework/types.go): the order of the pods
-on a row, and host ports that several pods of a row hold.
+After every method the table is as if built from scratch in its new state, except for two facts that depend on history,
+as in kube-scheduler's NodeInfo (pkg/scheduler/framework/types.go): the order of the pods on a row, and host ports that
+several pods of a row hold.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .node_table import NodeTable
 
 FIRST_CAPACITY = 64
 FEW_PODS = 8
-"""Pods up to which one by one is quicker than in vectors."""
+"""Number of pods up to which a loop is quicker than NumPy."""
 MOST_MULTIPLIED = 2**53
-"""Amounts below this can be counted for a thousand pods in 64 bits."""
+"""Bound of amounts that can be multiplied by a thousand pods within 64 bits."""
 
 
 class _Alike:
@@ -69,7 +69,7 @@ class TableWriter:
         return row
 
     def remove_node(self, name: str) -> None:
-        """Take the node away; its row stays while pods are on it."""
+        """Remove the node; its row stays while pods are on it."""
         table = self.table
         row = table.row_of[name]
         old = table.nodes[row]
@@ -137,7 +137,7 @@ class TableWriter:
         return [group.pod for group in latest.values()]
 
     def _count_groups(self, groups: Iterable[_Alike]) -> None:
-        """Count the pods of each group, one for each row that is listed with it."""
+        """Count the pods of each group: one at each of its rows, which may repeat."""
         changed: dict[int, None] = {}
         for group in groups:
             if len(group.rows) < FEW_PODS:
@@ -170,9 +170,9 @@ class TableWriter:
         return row
 
     def try_pod(self, pod: Pod, hidden: Hidden) -> int:
-        """Count `pod` on its node for a while: until `end_trial`, with the same `hidden` kinds of terms.
+        """Count `pod` on its node until `end_trial`, which needs the same `hidden` kinds of terms.
 
-        The counts of images that the node sees are not brought up to date, as by other changes of it.
+        Unlike other changes of the node, this does not update its image counts.
         """
         row = self.table.row_of[pod.node_name]
         self._keep_ports(row, pod)
@@ -209,14 +209,15 @@ class TableWriter:
         self._restore_ports_at(row)
 
     def _restore_ports_at(self, row: int) -> None:
-        """The node changes, and with that kube-scheduler reads it anew: a trial has left no trace."""
+        """Drop the trial's effect on host ports, because the node changes and kube-scheduler reads it again."""
         if row in self._ports_before:
             table = self.table
             table.ports.restore(row, self._ports_before.pop(row))
             table.row_changes.mark(row)
 
     def replace_pod(self, old: Pod, new: Pod) -> None:
-        """Remove `old` and add `new`; only terms count again when nothing differs but labels, or that it is deleted.
+        """Remove `old` and add `new`. If they differ only in labels or in being deleted, only the counts of terms
+        change.
 
         Since v1.35 API servers add the topology labels of the node to a pod that is bound.
         """
@@ -231,7 +232,7 @@ class TableWriter:
         if self._ports_before:
             self._restore_ports_at(row)
         if new.spec.host_ports and table.ports.add(row, new.spec.host_ports):
-            table.row_changes.mark(row)  # the removal of another holder had freed a port
+            table.row_changes.mark(row)  # removing another holder had freed a port
         if (old.labels is not new.labels and old.labels != new.labels) or (
             old.is_terminating and not new.is_terminating
         ):
@@ -251,7 +252,7 @@ class TableWriter:
         table = self.table
         row = table.row_of.get(node_name)
         if row is not None:
-            table.row_changes.mark(row)  # no column, but the room beside those pods
+            table.row_changes.mark(row)  # no column changes, but nominated pods reserve room
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """Record the labels of a namespace."""
@@ -286,7 +287,7 @@ class TableWriter:
         return row
 
     def _count(self, row: int, pod: Pod, change: int, hidden: Hidden | None = None) -> None:
-        """Count the pod once more or once less; `hidden` terms are only those of a pod on trial."""
+        """Add or subtract the pod's counts; only pods on trial have `hidden` terms."""
         table = self.table
         if self._ports_before and hidden is None:
             self._restore_ports_at(row)
@@ -305,7 +306,7 @@ class TableWriter:
             table.images.touch(row)
 
     def _count_together(self, rows: Mapping[int, int], pod: Pod) -> None:
-        """Count pods like `pod`, a number for each of `rows`. The caller logs the rows."""
+        """Count pods like `pod`, with a number for each of `rows`. The caller logs the rows."""
         table = self.table
         at = np.fromiter(rows.keys(), dtype=np.int64, count=len(rows))
         counts = np.fromiter(rows.values(), dtype=np.int64, count=len(rows))
@@ -341,7 +342,7 @@ def _can_be_multiplied(pod: Pod) -> bool:
 
 
 def _counted_by(pod: Pod, pod_class: PodClass) -> Hashable:
-    """Equal for pods that count alike. Equal parts of a status are one object in most cases."""
+    """A key that is equal for pods that count alike. It may differ if equal parts of a status are not one object."""
     status = pod.status
     return (
         pod_class,
@@ -376,7 +377,7 @@ def _put_last(pods: dict[str, Pod], pod: Pod) -> bool:
 
 
 def _counts_like(old: Pod, new: Pod) -> bool:
-    """Whether every count of the table, but those of terms, is the same for both pods."""
+    """Whether every count of the table, except counts of terms, is the same for both pods."""
     return (
         old.spec is new.spec
         and old.namespace == new.namespace

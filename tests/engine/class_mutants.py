@@ -214,7 +214,7 @@ CLASS_MUTANTS = [
     Mutant(
         "a nomination is not logged",
         WRITER,
-        "table.row_changes.mark(row)  # no column, but the room beside those pods",
+        "table.row_changes.mark(row)  # no column changes, but nominated pods reserve room",
         "pass",
     ),
     Mutant(

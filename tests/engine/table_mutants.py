@@ -73,7 +73,7 @@ TABLE_MUTANTS = [
     dropped(
         "a port that is taken again is not logged",
         WRITER,
-        "table.row_changes.mark(row)  # the removal of another holder had freed a port",
+        "table.row_changes.mark(row)  # removing another holder had freed a port",
     ),
     dropped("a node is not in the log of nodes", WRITER, "self.table.node_changes.mark(row)"),
     Mutant(

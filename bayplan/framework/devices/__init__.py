@@ -24,7 +24,7 @@ SHARED = "devices"
 
 
 class Devices:
-    """All of it; `follow` brings it up to date with the cluster."""
+    """The devices, their users and their classes; `follow` brings them up to date with the cluster."""
 
     def __init__(
         self, table: NodeTable, lister: Lister, features: DeviceFeatures = ALL_FEATURES
@@ -43,7 +43,7 @@ class Devices:
 
     @classmethod
     def of(cls, handle: Handle) -> Devices:
-        """The devices of the cluster that `handle` is of."""
+        """The devices of the cluster of `handle`."""
         known = handle.shared.get(SHARED)
         if (
             not isinstance(known, cls)
@@ -87,7 +87,7 @@ class Devices:
         rules = self.lister.list(DeviceTaintRule.kind) if self.features.taint_rules else ()
         self._taint_rules = {rule.name: rule for rule in rules}
         listed = (made.name for made in self.lister.list(ResourceSlice.kind))
-        for name in dict.fromkeys((*listed, *self._slices)):  # in their order, which may count
+        for name in dict.fromkeys((*listed, *self._slices)):  # in listed order, which may matter
             self._read_slice(name)
         self.claims.refresh_all()
 

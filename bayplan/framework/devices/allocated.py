@@ -1,4 +1,4 @@
-"""Allocated: which devices are in use, by whom, and how much of those that many may use.
+"""Allocated: the devices in use, the claims that use them, and the used parts of shared devices.
 
 Mirrors pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go.
 """
@@ -38,7 +38,7 @@ class Allocated:
         """Set the devices of a claim; None if it has none."""
         before = self._claims.get(claim_uid)
         if before is allocation or (before and allocation and before.devices is allocation.devices):
-            return  # a claim that is written has the devices that it was about to get
+            return  # the write of a claim keeps the devices that were assumed for it
         if before is not None:
             del self._claims[claim_uid]
             self._count(before, -1)

@@ -1,7 +1,7 @@
 """Claims: the claims as they will be once the decisions are written.
 
-Mirrors the claim tracker of pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go. The lister has the last
-word: as soon as it shows the written object, or a newer one, that counts.
+Mirrors the claim tracker of pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go. As soon as the lister
+shows the written object, or a newer one, that is used.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class TrackedClaims:
         return listed
 
     def noticed(self, namespace: str, name: str) -> None:
-        """The claim was added, changed or deleted in the lister."""
+        """Handle a claim that was added, changed or deleted in the lister."""
         written = self._written.get((namespace, name))
         if written is not None:
             self._created.discard(written.uid)
@@ -82,7 +82,7 @@ class TrackedClaims:
             self._index(claim)
 
     def refresh_all(self) -> None:
-        """Any claim may have changed."""
+        """Read all claims again, as any of them may have changed."""
         keys = {(c.namespace, c.name) for c in self._lister.list(ResourceClaim.kind)}
         for namespace, name in keys | self._counted.keys():
             self.refresh(namespace, name)
@@ -138,9 +138,7 @@ class TrackedClaims:
         return True
 
     def wrote(self, claim: ResourceClaim, pending_uid: str = "") -> None:
-        """The cluster took `claim`, which the lister may show later; it includes the pending write for
-        `pending_uid`.
-        """
+        """Record a written claim, which the lister may show later; it includes the pending write for `pending_uid`."""
         if self._pending.pop(pending_uid, None) is not None and pending_uid != claim.uid:
             self._allocated.set(pending_uid, None)
         namespace, name = claim.namespace, claim.name
@@ -148,12 +146,12 @@ class TrackedClaims:
         self.refresh(namespace, name)
 
     def created(self, claim: ResourceClaim) -> None:
-        """The cluster has a new claim, which the lister may not show yet."""
+        """Record a new claim, which the lister may not show yet."""
         self._created.add(claim.uid)
         self.wrote(claim)
 
     def deleted(self, claim: ResourceClaim) -> None:
-        """The cluster removes `claim`, which the lister may never have shown."""
+        """Record that `claim` is deleted, which the lister may never have shown."""
         self._created.discard(claim.uid)
         self._written.pop((claim.namespace, claim.name), None)
         self.refresh(claim.namespace, claim.name)

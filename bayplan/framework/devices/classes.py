@@ -26,7 +26,7 @@ class DeviceClasses:
         self._selections: StampedCache[object, Selection] = StampedCache("device selections")
 
     def set(self, classes: Iterable[DeviceClass]) -> None:
-        """All device classes. Of several for one resource the newest counts, then the first by name."""
+        """Set all device classes. If several stand for a resource, the newest counts, then the first by name."""
         self.version += 1
         self._by_name = {c.name: c for c in classes}
         self._by_resource = {}
@@ -46,7 +46,7 @@ class DeviceClasses:
         return self._by_resource.get(resource)
 
     def backed(self, resources: Iterable[str]) -> list[str]:
-        """Those of `resources` that are extended resources of a class."""
+        """The members of `resources` that a class stands for."""
         if not self._by_resource:
             return []
         return [resource for resource in resources if resource in self._by_resource]

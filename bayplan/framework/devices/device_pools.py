@@ -134,7 +134,7 @@ class Pool:
         return (made for made, _ in self._slices.values())
 
     def put(self, name: str, made: ResourceSlice | None) -> None:
-        """A slice was added, changed or (None) deleted."""
+        """Handle a slice that was added, changed or (None) deleted."""
         self._views.clear()
         self._slices.pop(name, None)
         if made is not None:
@@ -160,7 +160,7 @@ class Pool:
                 yield from (offer for offer in offers if offer.is_on(node))
 
     def view(self, node: Node) -> PoolView | None:
-        """The part of the pool that `node` sees; None when that is nothing."""
+        """The part of the pool that `node` sees; None if it sees nothing of it."""
         everywhere = self._features.release.counters_everywhere
         seen = frozenset(
             name
@@ -174,9 +174,9 @@ class Pool:
         return self._views[seen]
 
     def _build(self, seen: frozenset[str]) -> PoolView | None:
-        """The view of a node that sees those slices.
+        """The view of a node that sees these slices.
 
-        A newer generation of which it sees nothing counts only when the one it sees is not complete.
+        A newer generation without a slice that the node sees only counts if the visible one is not complete.
         """
         newest = max(self._slices[name][0].spec.pool.generation for name in seen)
         order = sorted(seen) if self._features.release.sorts_slices else self._slices

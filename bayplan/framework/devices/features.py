@@ -1,4 +1,4 @@
-"""DeviceFeatures: which parts of device allocation are on.
+"""DeviceFeatures: the parts of device allocation that are enabled.
 
 Mirrors AllocatorFeatures of pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
 """
@@ -50,10 +50,9 @@ class DeviceFeatures(msgspec.Struct, frozen=True):
 
     @property
     def is_incubating(self) -> bool:
-        """Whether the search is not the most stable one of kube-scheduler, which uses that if it supports all enabled
-        features.
+        """Whether kube-scheduler would not use its stable search, because some enabled feature needs another.
 
-        The most stable one does not have distinctAttribute, and ignores requests for capacity instead of refusing them.
+        The stable search lacks distinctAttribute, and ignores requests for capacity instead of refusing them.
         """
         return self.consumable_capacity or self.binding_conditions
 

@@ -12,7 +12,7 @@ from .features import ALL_FEATURES, DeviceFeatures
 from .selection import ExpressionFault, Selection
 
 Candidate = tuple[Offer, ExpressionFault | None, PoolView]
-"""A device that a request picks, or that could not be judged; and the pool it comes from."""
+"""A device that a request selects, or for which an expression failed; and its pool."""
 
 
 EVERY_ROW = -1
@@ -24,9 +24,9 @@ class Picked(NamedTuple):
     candidates: list[Candidate]
     """Tainted or not."""
     usable: list[Candidate]
-    """The devices without untolerated taints; a device that could not be judged is kept."""
+    """The devices without untolerated taints, and those for which an expression failed."""
     are_plain: bool
-    """Whether all of the usable ones are just free or in use."""
+    """Whether the usable devices have no state other than free or in use."""
 
 
 class NodeOffers:
@@ -58,7 +58,7 @@ class Inventory:
         self.changes = RowLog()
 
     def set_slice(self, name: str, made: ResourceSlice | None) -> None:
-        """A slice was added, changed or (None) deleted."""
+        """Handle a slice that was added, changed or (None) deleted."""
         before = self._slices.pop(name, None)
         after = (made.spec.driver, made.spec.pool.name) if made is not None else None
         if before is not None and before != after:
@@ -107,13 +107,13 @@ class Inventory:
         return rows
 
     def used(self, pool_id: PoolId) -> None:
-        """A device of the pool was allocated or released."""
+        """Log the rows that see the pool, after a device of it was allocated or released."""
         pool = self._pools.get(pool_id)
         if pool is not None:
             self._mark(pool)
 
     def forget_selections(self) -> None:
-        """The classes changed, and with them the devices that requests pick."""
+        """Drop the selections, after the classes changed."""
         self._rows.clear()
 
     def at(self, row: int) -> NodeOffers:
@@ -137,7 +137,7 @@ class Inventory:
         found: list[Candidate] = []
         for view in views:
             if view.fault:
-                found.append((view.offers[0], None, view))  # whatever is picked, the search fails
+                found.append((view.offers[0], None, view))  # the search fails for any selection
                 continue
             for offer in view.offers:
                 if not offer.is_selectable:
@@ -157,14 +157,14 @@ class Inventory:
         return None if pool is None else pool.device(device[2])
 
     def reached(self, row: int) -> Iterable[Offer]:
-        """All devices that the node at `row` can reach, be their pools complete or not."""
+        """All devices that the node at `row` can reach, also those of incomplete pools."""
         node = self._table.nodes[row]
         assert node is not None, "only rows with a node are judged"
         for pool in self._pools_of(node.name):
             yield from self._pools[pool].reached(node)
 
     def follow_nodes(self) -> None:
-        """Look again at nodes that changed."""
+        """Update the rows of nodes that changed."""
         log = self._table.node_changes
         if self._node_version == log.version:
             return

@@ -31,7 +31,7 @@ class ExpressionFault(NamedTuple):
     problem: str
 
     def text(self, claim: str, offer: Offer, release: Release) -> str:
-        """The problem, for people; `claim` is the key of the claim, `offer` the device."""
+        """The fault as a message; `claim` is the key of the claim, `offer` the device."""
         whose = f"class {self.of_class}" if self.of_class else f"claim {claim}"
         where, advice = "", ""
         if release.names_devices and self.problem.startswith("CEL runtime error"):
@@ -121,7 +121,7 @@ def _compiled(text: str, features: DeviceFeatures) -> Expression:
 
 
 def _names(texts: Iterable[str], features: DeviceFeatures) -> frozenset[str] | None:
-    """The attributes and capacities that some expressions can read together; None if they can read any."""
+    """The attributes and capacities that the expressions can read; None if they can read any."""
     found: set[str] = set()
     for text in texts:
         try:
