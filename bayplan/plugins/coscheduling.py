@@ -46,11 +46,11 @@ GroupKey = tuple[str, str, str]
 
 POD_GROUPS = CustomResource("podgroups.v1alpha1.scheduling.x-k8s.io", "PodGroup")
 REMEMBER_S = 5 * 60
-"""A group that did not fit is tried again after this long, even if nothing seems to have changed."""
+"""Seconds after which a group that did not fit is retried even if no change was found."""
 
 
 class CoschedulingArgs(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
-    """The arguments of scheduler-plugins, and the name that this plugin gave the first of them."""
+    """The arguments of scheduler-plugins' Coscheduling, and this plugin's own name for the first of them."""
 
     api_version: str = ""
     kind: str = "CoschedulingArgs"
@@ -80,7 +80,7 @@ class CoschedulingArgs(msgspec.Struct, rename="camel", forbid_unknown_fields=Tru
 
     @property
     def timeout_s(self) -> float:
-        """Seconds that a member waits for the others, unless its group has a time of its own."""
+        """Seconds that a member waits for the others, unless its group has its own timeout."""
         given = (self.permit_waiting_time_seconds, self.permit_timeout_s)
         return next((each for each in given if each is not None), 60)
 
@@ -90,9 +90,10 @@ class Coscheduling(
 ):
     """Places one group after the other: at most one incomplete group holds resources.
 
-    So no two groups can wait for each other's nodes. A group has its turn from the first member that waits until enough
-    of them have a node, or so many find none that the rest is too few, or one waited too long. Then those that wait are
-    rejected, and the next group has its turn; this one is tried again when the cluster has changed.
+    So no two groups can wait for each other's nodes. The turn of a group begins with the first member that waits. It
+    ends when enough members have a node, when too few members can still get one, or when a member waited too long. In
+    the last two cases the waiting members are rejected, and the group is retried after a change of the cluster. Then
+    the next group has its turn.
     """
 
     name = "Coscheduling"
@@ -194,7 +195,7 @@ class Coscheduling(
         if is_deleted and self._waiting and self._can_still_make_it(group, pod):
             return
         self._give_up(group, f"pod {pod.name} of group {group[2]} lost its node")
-        if has_waited and not is_deleted:  # without success; an error has no information about room
+        if has_waited and not is_deleted:  # after a refusal; an error says nothing about room
             self._did_not_fit[group] = self._situation(group, leaving=pod)
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
@@ -262,7 +263,7 @@ class Coscheduling(
                 waiting.reject(self.name, why)
 
     def _release(self, group: GroupKey) -> None:
-        """End the turn: other groups are tried next."""
+        """End the turn of the group, and activate the groups that were held back."""
         if self._holder == group:
             self._holder = None
             self._waiting, self._failed = set(), set()
@@ -289,8 +290,8 @@ class Coscheduling(
 class GroupSituation:
     """Result of a group's turn: the nodes, the amounts taken of them, and its own members.
 
-    `leaving` is a member that is about to give up its place. Pods that take as much as others did count as equal;
-    that is why it is not trusted for long.
+    `leaving` is a member that is about to leave its node. Situations are compared by amounts, not by pods, so a result
+    only holds for a limited time.
     """
 
     def __init__(

@@ -27,7 +27,9 @@ class ImageLocality(ScorePlugin):
     scope = NODE_OBJECT
 
     def spec_key(self, spec: PodSpec) -> Hashable:
-        """The images that some node has: without any, all specs are alike. Their version is in `cluster_key`."""
+        """The images of the pod that some node has; pods without such images share a key. Their version is in
+        `cluster_key`.
+        """
         on_nodes = self.handle.table.images
         known = tuple([image for image in spec.images if normalized_name(image) in on_nodes])
         return (known, self._counted(spec)) if known else ()

@@ -84,7 +84,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     @called_for(EACH_SPEC)
     def after_node_change(self, pod: Pod, before: Node | None, after: Node) -> bool:
-        """A node helps that matches now and did not before."""
+        """Hint: the node matches now and did not before."""
         added = self._added_required
         if added is not None and not added.matches(after.labels, after.name):
             return False
@@ -154,7 +154,7 @@ def _preferred(pod: Pod) -> tuple[PreferredSchedulingTerm, ...]:
 
 
 def _narrow(terms: tuple[NodeSelectorTerm, ...]) -> Status | PreFilterResult:
-    """The nodes that the terms name, when every term names some."""
+    """The nodes that the terms name; None unless every term names nodes."""
     named: frozenset[str] = frozenset()
     for term in terms:
         sets = [
@@ -171,7 +171,7 @@ def _narrow(terms: tuple[NodeSelectorTerm, ...]) -> Status | PreFilterResult:
 def matches_node(pod: Pod, node: Node) -> bool:
     """Whether the pod's terms select a node.
 
-    Raises InputError when no term picks the node and one of them cannot be read: it might have.
+    Raises InputError if no term selects the node and one of them is invalid: it might select the node.
     """
     if not matches_map(pod.spec.node_selector, node.labels):
         return False

@@ -90,13 +90,13 @@ def features_of(spec: PodSpec) -> frozenset[str]:
 
 @called_for(EACH_SPEC)
 def after_node_change(pod: Pod, before: Node | None, after: Node) -> bool:
-    """A new node, or one that declares other features; which ones is left to the filter."""
+    """Hint: the node is new, or declares other features than before."""
     return before is None or before.declared_features != after.declared_features
 
 
 @called_for(EACH_SPEC)
 def after_pod_update(pod: Pod, before: Any, after: Pod) -> bool:
-    """The pod itself must need other features than before."""
+    """Hint: the pod itself needs other features than before."""
     if after.uid != pod.uid:
         return False
     return features_of(required(Pod, before).spec) != features_of(after.spec)

@@ -64,7 +64,7 @@ class NodePorts(SettledPreFilter, FilterPlugin):
 
 @called_for(EACH_SPEC)
 def after_pod_deleted(pod: Pod, deleted: Pod, after: None) -> bool:
-    """A pod that held one of the ports must have left a node."""
+    """Hint: a pod that held one of the ports left a node."""
     if not deleted.is_assigned_or_nominated:
         return False
     freed, wanted = deleted.spec.host_ports, pod.spec.host_ports

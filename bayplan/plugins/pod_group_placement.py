@@ -68,7 +68,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
                 placements += self._domains(parent, keys, domain, tier)
             elif found.topology_keys and tier == len(wanted) - 1:
                 return domain
-        if not found.topology_keys:  # without a constraint, any node will do in the end
+        if not found.topology_keys:  # without a constraint, all nodes are the last placement
             placements.append(replace(parent, tier=len(wanted)))
         return placements
 
@@ -117,10 +117,10 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
 
 
 def levels_for(group: PodGroup, levels: Sequence[str]) -> Sequence[Sequence[str]] | Status:
-    """The levels on which the group is placed, the smallest first, each with the labels that tell its domains apart.
+    """The levels on which the group is placed, the smallest first, each with the labels that distinguish its domains.
 
-    The constraint of the group is the largest level, its annotation the smallest. Below the top a domain is
-    identified by the levels above it, too: racks of two blocks may have equal names.
+    The constraint of the group is the largest level, its annotation the smallest. Below the top a domain is identified
+    by the levels above it, too: racks of two blocks may have equal names.
     """
     required, preferred = group.topology_keys[:1], group.annotations.get(PREFERRED_TOPOLOGY)
     if not levels or (required and required[0] not in levels):

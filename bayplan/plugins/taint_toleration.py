@@ -84,7 +84,7 @@ class TaintToleration(SettledPreFilter, FilterPlugin, PreScorePlugin, ScorePlugi
 
     @called_for(EACH_SPEC)
     def after_node_change(self, pod: Pod, before: Node | None, after: Node) -> bool:
-        """A node helps that comes without, or loses, the taints that the pod does not tolerate."""
+        """Hint: a node was added without, or lost, the taints that the pod does not tolerate."""
         return not self._repels(after, pod) and (before is None or self._repels(before, pod))
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:

@@ -44,7 +44,7 @@ STATE = "PreFilterVolumeRestrictions"
 
 
 class OnePodClaims(msgspec.Struct):
-    """The claims of the pod that one pod at a time may use, and how often pods on nodes use them."""
+    """The claims of the pod that only one pod may use (ReadWriteOncePod), and the number of their uses on nodes."""
 
     names: frozenset[str]
     uses: int
@@ -54,7 +54,9 @@ class OnePodClaims(msgspec.Struct):
         return OnePodClaims(self.names, self.uses)
 
     def count(self, other: Pod, change: int) -> None:
-        """`other` came to a node (`change` 1) or left it (-1); upstream forgets to compare namespaces."""
+        """Count `other`, added to a node (`change` 1) or removed (-1). Like upstream, this does not compare
+        namespaces.
+        """
         for volume in other.spec.volumes or ():
             source = volume.persistent_volume_claim
             if source is not None and source.claim_name in self.names:

@@ -161,12 +161,12 @@ def _has_a_zone(table: NodeTable, rows: Rows) -> Bools:
 
 
 def after_class_added(pod: Pod, before: None, added: StorageClass) -> bool:
-    """Only a class that leaves the choice of the volume to the scheduler frees a pod of its zone."""
+    """Hint: the class lets the scheduler choose the volume, so that the zone does not restrict the pod."""
     return added.waits_for_consumer
 
 
 def after_volume_change(pod: Pod, before: PersistentVolume | None, after: PersistentVolume) -> bool:
-    """A volume came, or is in other zones than before."""
+    """Hint: a volume was added, or its zones changed."""
     return before is None or topologies(before) != topologies(after)
 
 

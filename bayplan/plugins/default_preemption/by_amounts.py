@@ -1,4 +1,4 @@
-"""By amounts: the victims of one pod where only requests decide, on many nodes at once.
+"""By amounts: the victims of one pod on many nodes at once, for filters that only depend on requests.
 
 Gives the same answers as `node_victims.py`, which edits a copy of each node and runs the filters; property tests
 compare them.
@@ -89,10 +89,9 @@ class ByAmounts:
 
 @dataclass(slots=True, eq=False)
 class BesideRoom:
-    """The search for victims of one pod on nodes where no pod affects `others`, the filters besides the fit rule's.
+    """The search for victims of one pod on nodes whose pods do not affect `others`, the filters besides the fit rule.
 
-    A filter on ports or on labels of pods is active, but most of the pods on a node have neither: whether they
-    stay or go makes no difference to it. Then only the amounts decide.
+    For example, a filter on host ports is active, but no pod on the node has one: then only the amounts matter.
     """
 
     filters: RoomFilters

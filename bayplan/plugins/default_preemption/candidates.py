@@ -1,4 +1,4 @@
-"""Candidates: which of several nodes to preempt on.
+"""Candidates: the choice of the node to preempt on.
 
 Mirrors pickOneNodeForPreemption of pkg/scheduler/framework/preemption/preemption.go.
 """
@@ -15,7 +15,7 @@ NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
 def best_candidate(candidates: Iterable[Victims]) -> Victims:
-    """The node with the least important victims; of equal ones that with the latest start, then the first by name."""
+    """The node with the least important victims; ties go to the latest start, then to the first name."""
     ordered = sorted(candidates, key=lambda victims: victims.node_name)
     cheapest = min(cost(victims) for victims in ordered)
     tied = [victims for victims in ordered if cost(victims) == cheapest]

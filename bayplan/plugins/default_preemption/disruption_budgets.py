@@ -1,4 +1,4 @@
-"""Disruption budgets: how many pods may be disrupted, and which pods that is about.
+"""Disruption budgets: the number of pods that may be disrupted, and the pods that a budget protects.
 
 Mirrors filterPodsWithPDBViolation of pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go.
 """
@@ -20,7 +20,8 @@ from ...table.pod_matrix import PodMatrix
 class Budgets:
     """The disruption budgets of the cluster at one moment.
 
-    Which of them protect a pod depends on its namespace and labels: evaluated once per distinct ones.
+    The budgets that protect a pod depend on its namespace and labels, and are evaluated once for each distinct
+    combination.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Budgets:
         return violating, harmless
 
     def exceeds(self, pod: Pod, allowed: dict[int, int], stops_at_first: bool) -> bool:
-        """Whether removing the pod exceeds a budget, of which so many disruptions are still `allowed`, by id."""
+        """Whether removing the pod exceeds a budget; `allowed` has the remaining disruptions by id of the budget."""
         exceeded = False
         for budget in self.of(pod):
             if pod.name not in budget.disrupted_pods:
@@ -112,7 +113,7 @@ class Budgets:
 
 
 class BudgetFollower:
-    """The present budgets: the same object until one of them changes."""
+    """Caches the `Budgets` until a budget changes."""
 
     def __init__(self, stops_at_first: bool = False) -> None:
         self._lister: Lister | None = None

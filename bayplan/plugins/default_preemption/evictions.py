@@ -1,4 +1,4 @@
-"""Victim evictions: how the victims of a preemption leave.
+"""Victim evictions: deleting the victims of a preemption.
 
 Mirrors pkg/scheduler/framework/preemption/executor.go.
 """
@@ -79,9 +79,7 @@ class VictimEvictions:
         def finished(status: Status) -> None:
             over(status.is_success)
             self.last.pop(preemptor.uid, None)
-            if (
-                wakes or not status.is_success
-            ):  # where victims stay, try again rather than wait for them
+            if wakes or not status.is_success:  # retry if victims stay, rather than wait for them
                 handle.activate(pods)
 
         if handle.executor is not None:
@@ -111,7 +109,7 @@ class VictimEvictions:
             return SUCCESS
 
         def cleared(status: Status) -> None:
-            if not status.is_success:  # the preemptor has its place without it
+            if not status.is_success:  # the preemptor does not depend on this
                 log.warning(
                     "node %s: cannot clear nominations: %s", chosen.node_name, status.message
                 )
@@ -141,7 +139,7 @@ class VictimEvictions:
             return failure(error)
 
         def go_on(status: Status) -> None:
-            """The victims were deleted, or some stay: the attempt can end."""
+            """End the attempt, after the victims were deleted or a deletion failed."""
             pause = handle.pause
             pause.count -= 1
             over(status.is_success)
@@ -182,7 +180,7 @@ async def _evicted(
     evict_last: Callable[[], Awaitable[None] | None] = lambda: None,
     evicts_last_always: bool = False,
 ) -> Status:
-    """Wait for the victims that are being deleted, then delete the last; usually not if one of the others failed."""
+    """Wait for the deletion of the other victims, then delete the last one; usually not if one of the others failed."""
     problem: ApiError | None = None
     for answer in others:
         try:

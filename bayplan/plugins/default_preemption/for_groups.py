@@ -32,17 +32,17 @@ class VictimUnit(msgspec.Struct):
     start: int
     """Time when its first pod, in the order of nodes, was started."""
     number: int
-    """Its place among all units."""
+    """Position among all units."""
     pods: list[Pod] = msgspec.field(default_factory=list)
     group: tuple[str, str] | None = None
-    """Namespace and name of the group that it is; None for one pod."""
+    """Namespace and name of the group; None for a single pod."""
 
     @property
     def importance(self) -> tuple[int, bool, int, int, int]:
         """The most important unit comes first: priority, members of groups, the larger group, the earlier start.
 
-        One that has not started counts as starting when kube-scheduler gets to it. The order of others that are equal
-        is random there.
+        For a unit that has not started, kube-scheduler takes the time of the comparison. It orders other equal units at
+        random.
         """
         is_group = self.pods[0].spec.scheduling_group is not None
         number = self.number if self.start == NOT_STARTED else 0
@@ -50,7 +50,7 @@ class VictimUnit(msgspec.Struct):
 
     @property
     def rank(self) -> tuple[int, bool, int, int, int]:
-        """The most important unit comes first, as in v1.37: of equal ones that with the earliest first pod."""
+        """The most important unit comes first, as in v1.37; among equal units the one with the earliest first pod."""
         is_group = self.pods[0].spec.scheduling_group is not None
         start = min(map(start_of, self.pods))
         return -self.priority, not is_group, -len(self.pods), start, self.number
@@ -65,7 +65,7 @@ def preempt_for_group(
     trial: GroupTrial,
     try_group: TryGroup,
 ) -> tuple[list[Pod], Status]:
-    """The fewest, least important pods to remove so that the group fits; or why removing pods does not help.
+    """The fewest, least important pods to remove so that the group fits; or the reason why removing pods does not help.
 
     All units of lower priority are removed; then as many as possible are put back, first those whose removal would
     break a disruption budget, and of each kind the most important first.
@@ -99,7 +99,8 @@ def preempt_once_for_group(
     trial: GroupTrial,
     try_group: TryGroup,
 ) -> tuple[list[VictimUnit], int, Status]:
-    """The units with one attempt of the group, without all units: each is put back if the members stay where they are.
+    """The units to remove, from one attempt of the group without any unit. A unit is put back if the members keep their
+    nodes.
 
     Also the number of victims whose budgets are exceeded. Mirrors selectVictimsOnDomain of v1.37.
     """
@@ -118,10 +119,10 @@ def preempt_once_for_group(
 
 
 class Reprieve(Protocol):
-    """Removes units, and puts those back without which the group would fit just as well."""
+    """Removes units, and puts back those whose removal the group does not need."""
 
     def remove_all(self, units: Sequence[VictimUnit]) -> bool:
-        """Remove units; whether the group then fits."""
+        """Remove units; returns whether the group then fits."""
 
     def spares(self, unit: VictimUnit) -> bool:
         """Put a unit back; if the group no longer fits, remove it again, and return False."""

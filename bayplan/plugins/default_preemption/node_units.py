@@ -82,7 +82,7 @@ class UnitByUnit(OneByOne):
             self.filters.tell_removed(state, self.pod, victim, self._seen(victim, what_if))
 
     def _seen(self, victim: Pod, what_if: WhatIf) -> WhatIf:
-        """The node of a victim: without its victims only if it is the one that is tried."""
+        """The node of a victim; the what-if without victims if it is the node that is tried."""
         if victim.node_name == what_if.node.name:
             return what_if
         return WhatIf(self.table, self.table.row_of[victim.node_name])

@@ -25,7 +25,7 @@ from .disruption_budgets import Budgets
 
 @dataclass(slots=True, eq=False)
 class OneByOne:
-    """The search for victims on one node after the other, for filters that do more than add up."""
+    """The search for victims on one node after the other, for filters that depend on more than amounts."""
 
     filters: FilterRunner
     state: CycleState

@@ -190,7 +190,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         return PostFilterResult(chosen.node_name, account), self._found(chosen)
 
     def _found(self, chosen: Victims) -> Status:
-        """Success; whether it has a text depends on the release."""
+        """Success, with or without a text, depending on the release."""
         if not self.handle.release.tells_preemption:
             return SUCCESS
         text = f"preemption: found a potential placement for pod on node {chosen.node_name}"
@@ -246,10 +246,10 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     def _search(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
     ) -> tuple[Preemption, Victims | Status | None]:
-        """Find the node whose victims matter least; None when there is none, a Status for an error.
+        """Find the node with the least important victims; None if there is no such node, a Status for an error.
 
-        When only amounts decide, the kernel tries the nodes together; otherwise one by one. No more of them are tried
-        than the arguments ask for. Extenders are sent the victims on every candidate, so for them it is one by one.
+        If only amounts matter, the kernel tries the nodes together; otherwise, and with extenders, which get the
+        victims on every candidate, they are tried one by one. The arguments limit the number of nodes.
         """
         table = self.handle.table
         rows = diagnosis.rows_with(Code.Unschedulable)
@@ -292,7 +292,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         return account, None
 
     def _units_of(self, pods: Sequence[Pod]) -> list[VictimUnit]:
-        """The units of the pods of a node, with the members on other nodes of groups that can only leave whole."""
+        """The units of the pods of a node, with members on other nodes of groups that are only preempted as a whole."""
         lister, groups = self.handle.lister, self.handle.pod_groups
         units = victim_units(pods, lister, by_group=True)
         for unit in units:
@@ -371,7 +371,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         return victims, Status(status.code, (f"{FOR_GROUP}: {text}",)) if text else status
 
     def _forbids(self, group: PodGroup, pods: Sequence[Pod]) -> bool:
-        """Whether the group must not preempt, by its own policy or, without that, by that of a member."""
+        """Whether the group must not preempt, by its own policy or, if it has none, by the policy of a member."""
         if self.handle.feature_gates.enabled("PodGroupPreemptionPolicy"):
             return group.spec.preemption_policy == "Never"
         return any(pod.spec.preemption_policy == "Never" for pod in pods)
@@ -391,7 +391,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
 
 
 def _told(status: Status) -> Status:
-    """The status, with its subject before its message."""
+    """The status, with `subject` before its message."""
     return Status(status.code, (f"preemption: {status.message}",)) if status.message else status
 
 

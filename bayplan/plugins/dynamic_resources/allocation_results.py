@@ -122,13 +122,13 @@ def _add_new(wanted: Sequence[Requirement], known: list[Requirement]) -> None:
 
 
 def score_taken(taken: Sequence[Taken]) -> int:
-    """Points for alternatives: the earlier, the more; each counts once, whatever the number of its devices."""
+    """Points for alternatives: earlier ones get more; each counts once, whatever the number of its devices."""
     chosen = {one.plan: MAX_ALTERNATIVES - one.plan.position for one in taken}
     return sum(points for plan, points in chosen.items() if plan.alternative)
 
 
 def score_allocated(claim: ResourceClaim, allocation: AllocationResult | None) -> int:
-    """The same for a claim that has its devices, or is about to get them."""
+    """Points for the alternatives of a claim that has its devices, or is about to get them."""
     results = allocation.devices.results or () if allocation is not None else ()
     used = {result.request for result in results if "/" in result.request}
     return sum(

@@ -76,9 +76,9 @@ class MatchAttribute(ConstraintTracker):
 
 
 class DistinctAttribute(ConstraintTracker):
-    """All devices have the attribute, each with another value.
+    """All devices have the attribute, each with a different value.
 
-    As in Kubernetes up to v1.36, of a request for several devices only the one that was taken last is compared with.
+    As in Kubernetes up to v1.36, if a request is for several devices, only its last device is compared.
     """
 
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
@@ -96,7 +96,7 @@ class DistinctAttribute(ConstraintTracker):
 
 
 class DistinctFromAll(ConstraintTracker):
-    """The same from v1.37 on: compared with every device taken."""
+    """DistinctAttribute from v1.37 on: each device is compared with every device taken."""
 
     def _admits(self, value: Any) -> bool:
         return value is not None and value not in self._values

@@ -30,7 +30,7 @@ class AllocationError(BayplanError):
 
 
 class NoSuchClassError(AllocationError):
-    """A request names a class that is not there, or alternatives while these are off; the pod waits."""
+    """A request names a missing class, or has alternatives while their feature gate is off; the pod waits."""
 
 
 class RequestPlan(msgspec.Struct, frozen=True, eq=False):
@@ -57,7 +57,7 @@ class RequestPlan(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def own_name(self) -> str:
-        """The name without that of the request which it is an alternative of, as errors of the search have it."""
+        """The name without the name of the parent request, as in errors of the search."""
         return self.alternative or self.request
 
 

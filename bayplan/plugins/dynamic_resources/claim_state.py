@@ -37,9 +37,9 @@ class ClaimState(msgspec.Struct):
     """Allocated claims, by position, that some node cannot use."""
     given: list[Given] = msgspec.field(default_factory=list)
     users: list[ResourceClaimConsumer] = msgspec.field(default_factory=list)
-    """Consumers that the claims are reserved for, by position; those without an entry: for the pod."""
+    """Consumers that the claims are reserved for, by position; claims without an entry are reserved for the pod."""
     pending: dict[int, AllocationResult] = msgspec.field(default_factory=dict)
-    """By position: the allocation that another pod of the group writes."""
+    """The allocation that another pod of the group writes, by position of the claim."""
 
     has_written_pod: bool = False
     """Whether the pod's status was written with the resources of the node that devices use up."""
@@ -83,7 +83,7 @@ class Giving:
         return None
 
     def give_back_of_group(self, pods: Sequence[Pod], known: Mapping[str, ClaimState]) -> Status:
-        """The same for members of a pod group, each with its claims by its key."""
+        """Deallocate one claim of a pod group's members, given as claims by member key."""
         for pod in pods:
             found = known.get(pod.key)
             try:

@@ -43,7 +43,7 @@ Steps = Generator[Any, Any, T]
 
 
 class ClaimBindingError(BayplanError):
-    """The devices of a pod cannot become its own; `result` is the label in metrics."""
+    """The devices of a pod cannot be bound; `result` is the label in metrics."""
 
     def __init__(self, message: str, result: str = "error") -> None:
         super().__init__(message)
@@ -75,7 +75,7 @@ class ClaimBinder:
         self._turns = Turns()
 
     def do(self, steps: Steps[Any]) -> None:
-        """Do the work; the part for which a client needs time is done beside the scheduling of other pods."""
+        """Run the steps; those with an asynchronous client run while other pods are scheduled."""
         rest = drive(steps, lambda _: SUCCESS)
         if rest is not SUCCESS and self._handle.executor is not None:
             self._handle.executor.run(lambda: rest, lambda status: None)
@@ -132,7 +132,7 @@ class ClaimBinder:
         return created
 
     def _write_in_turn(self, pod: Pod, one: Given) -> Steps[None]:
-        """Write the claim after all pods that came before, so that none of them causes a conflict."""
+        """Write the claim after all earlier writers in the line, so that none of them causes a conflict."""
         key = one.claim.key
         turn = self._turns.join(key)
         try:
@@ -146,7 +146,7 @@ class ClaimBinder:
             self._turns.leave(key, turn)
 
     def _write(self, pod: Pod, one: Given, is_stale: bool) -> Steps[ResourceClaim]:
-        """The claim with its devices and its user, written; after a conflict once more from the current object."""
+        """Write the claim with its devices and its user; after a conflict, once more from the current object."""
         claim, allocation = one.claim, one.allocation
         for attempt in range(RETRIES):
             if attempt or is_stale:
@@ -206,13 +206,13 @@ class ClaimBinder:
     # Until the devices are ready
 
     def waits(self, given: list[Given]) -> bool:
-        """Whether some device has to be made ready first."""
+        """Whether the binding has to wait for a device to become ready."""
         if not self._devices.features.binding_conditions:
             return False
         return any(result.binding_conditions for one in given for result in _results(one.claim))
 
     async def wait(self, pod: Pod, given: list[Given]) -> Status:
-        """Wait until all devices are ready; raises BindingError when that fails or takes too long."""
+        """Wait until all devices are ready; raises ClaimBindingError when that fails or takes too long."""
         self._handle.client.record_event(_waiting_event(pod, self._handle.profile_name))
         now = self._handle.clock.monotonic
         started, result = now(), "error"
@@ -311,7 +311,7 @@ class ClaimBinder:
 
 
 def drive(steps: Steps[T], finish: Callable[[T], Any] = lambda value: value) -> Any:
-    """Do the work at once; when a client needs time, something to await that does the rest of it."""
+    """Run the steps at once; if a client is asynchronous, return an awaitable that runs the rest."""
     try:
         answer = next(steps)
         while not hasattr(answer, "__await__"):
@@ -338,7 +338,7 @@ async def _drive_later(steps: Steps[T], answer: Any, finish: Callable[[T], Any])
 
 
 def is_ready(claim: ResourceClaim) -> bool:
-    """Whether all devices of the claim are ready; raises BindingError when one never will be."""
+    """Whether all devices of the claim are ready; raises ClaimBindingError if one cannot become ready."""
     if claim.allocation is None:
         return False
     for result in _results(claim):
@@ -386,7 +386,7 @@ def _results(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
 
 
 def _check(claim: ResourceClaim, allocation: AllocationResult | None) -> None:
-    """Raise BindingError when the claim is not as it was when it was decided upon."""
+    """Raise ClaimBindingError if the claim changed since the decision."""
     problem = None
     if claim.is_terminating:
         problem = "got deleted"

@@ -39,7 +39,7 @@ def uses_of(
     wanted: Mapping[str, Quantity] | None,
     is_fractional: bool = False,
 ) -> dict[str, Use] | None:
-    """Capacities that a device would be used up of, by name; None when it cannot be had like that.
+    """Capacities of a device that a request would use up, by name; None if the device cannot serve it.
 
     With `is_fractional`, ranges with a step count in thousandths, and CapacityError is raised for amounts beyond these.
     """
@@ -134,7 +134,7 @@ def _whole(quantity: Quantity) -> int:
 
 
 def _written(value: int) -> str:
-    """As Kubernetes writes a new amount of bytes: small ones in powers of ten."""
+    """Text of a new amount of bytes, as Kubernetes writes it: small ones in powers of ten."""
     if -1024 < value < 1024:
         return f"{value // 1000}k" if value and value % 1000 == 0 else str(value)
     return format_quantity(value, "memory")

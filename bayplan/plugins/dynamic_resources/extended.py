@@ -64,8 +64,8 @@ def requests_for(
 ) -> ExtendedRequests:
     """The requests that get the pod its `resources` from devices.
 
-    A container that runs and ends before others start can use devices that are meant for them; of the need beyond that,
-    the maximum is requested once.
+    A container that ends before others start can use their devices; the maximum of what such containers need beyond
+    that is requested once.
     """
     requests: list[DeviceRequest] = []
     mappings: list[ContainerExtendedResourceRequest] = []
@@ -120,7 +120,9 @@ def _request(
     class_name: str,
     reusable: Sequence[DeviceRequest | None],
 ) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
-    """The container's needs beyond those of others that it can use, and all that it uses."""
+    """The devices that the container needs beyond the devices of others that it can use; and all devices that it
+    uses.
+    """
     asked = (container.resources.requests if container.resources else None) or {}
     amount, rest = divmod(parse_quantity(asked.get(resource)), NANO)
     if rest or amount == 0:

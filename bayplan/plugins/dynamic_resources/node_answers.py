@@ -1,4 +1,4 @@
-"""Node answers: whether claims can be served on each node, kept and followed up.
+"""Node answers: whether claims can be served on each node, cached and updated after changes.
 
 Pods of one kind have claims that ask for the same. An answer for one of them is valid for the next, except for nodes
 that changed or that see a pool from which devices were taken or returned since.
@@ -30,8 +30,7 @@ from .search import (
 )
 
 # First free: the result of the search if only the state of a device counts, free or in use. The search takes the first
-# free candidate, and backtracks when it cannot go on. As long as it never backtracks, or cannot, its result is the one
-# here.
+# free candidate, and backtracks when it cannot go on. As long as it does not backtrack, this is its result.
 
 
 def first_free(
@@ -153,7 +152,7 @@ class CachedAnswers:
         self._version = -1
 
     def follow(self) -> None:
-        """Find out which rows have to be judged again."""
+        """Mark the rows that have to be judged again as stale."""
         log, size = self._devices.inventory.changes, len(self._devices.table)
         if self._version == log.version and len(self._codes) == size:
             return
@@ -190,7 +189,9 @@ class CachedAnswers:
 
     def scores(self, rows: Rows) -> Ints:
         """int64 per row that FITS: the points for its alternatives."""
-        found: Ints = self._scores[rows].copy()  # ALL is a view, and these change
+        found: Ints = self._scores[
+            rows
+        ].copy()  # indexing with ALL gives a view, and the scores change
         return found
 
     def find(self, row: int, keys: Sequence[str]) -> list[list[Taken]] | None:

@@ -106,7 +106,7 @@ class NodeResources:
 
 
 def _taken_by(known: ClaimState, taken: Sequence[Sequence[Taken]]) -> dict[int, list[DeviceUse]]:
-    """By position of the claim, the devices that were found for it."""
+    """The devices that were found for each claim, by its position."""
     positions = [
         position
         for position, claim in enumerate(known.claims)
@@ -127,7 +127,7 @@ def node_claims(
 ) -> NodeClaimStatuses:
     """Entries of the pod's status about devices that use up resources of the node, by the names of the claims.
 
-    AllocationError when a device goes by a capacity of which nothing is consumed.
+    AllocationError if the use depends on a capacity of the device that is not consumed.
     """
     found: dict[str, tuple[str, dict[str, ExactAmount]]] = {}
     for position in sorted(uses):

@@ -68,7 +68,7 @@ STATE = "DynamicResources"
 NO_CLAIMS = ClaimState()
 WITHOUT_DEVICES = Settled(pre_filter=SKIP, commits=False)
 PREPARES_ONLY = Settled(commits=False)
-"""PreFilter may refuse the pod, or a class may be added for its resources; without one it gets no devices."""
+"""For pods without devices at present: PreFilter may refuse them, or a class may be added for their resources."""
 NOT_AVAILABLE = "resourceclaim not available on the node"
 STALE_CLAIM = "cannot schedule extended resource claim"
 TRIES_PER_SECOND = 500_000
@@ -151,7 +151,7 @@ class DynamicResources(
         return devices
 
     def _follow(self) -> Devices:
-        """The same, up to date; answers about another cluster, or other classes, are forgotten."""
+        """Update the devices of the cluster; answers about another cluster, or other classes, are dropped."""
         devices = self._keep()
         devices.follow()
         if self._class_version != devices.classes.version:
@@ -387,7 +387,7 @@ class DynamicResources(
         return (), unschedulable(GROUP_DONE)
 
     def _refused(self, reason: str) -> Status:
-        """The status when no claim is given up; whether it has a reason depends on the release."""
+        """The status if no claim is deallocated; whether it has a reason depends on the release."""
         return unschedulable(reason) if self._tells_claims_kept else unschedulable()
 
     # Score
@@ -426,7 +426,7 @@ class DynamicResources(
         return self._allocate(state, known, node_name, shared)
 
     def _take(self, state: CycleState, one: Given, allocation: AllocationResult) -> None:
-        """Assume the allocation of a claim: that made by another pod of the group, otherwise `allocation`."""
+        """Assume the allocation of a claim: the one made by another pod of the group, or else `allocation`."""
         one.allocation = self._keep().claims.begin(one.claim, allocation)
         one.pending_uid = one.claim.uid
         if state.group is not None:

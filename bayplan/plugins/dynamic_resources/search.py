@@ -49,7 +49,7 @@ class BranchEnd(Enum):
     NO = 0
     YES = 1
     TOO_MANY = 2
-    """The claim would exceed the limit of devices of a claim, whichever devices were taken before."""
+    """The claim exceeds the limit of devices per claim, whichever devices were taken before."""
 
 
 NO, YES, TOO_MANY = BranchEnd.NO, BranchEnd.YES, BranchEnd.TOO_MANY
@@ -104,7 +104,7 @@ class DeviceSearch:
     # Before the search
 
     def _check(self, number: int, claim: ClaimPlan) -> None:
-        """Find out how many devices the claim needs at least."""
+        """Compute the least number of devices that the claim needs; raise if a request cannot be served."""
         fewest = 0
         for options in claim.requests:
             features = self._devices.features
@@ -116,7 +116,7 @@ class DeviceSearch:
             raise AllocationError(f"claim {self._keys[number]}: {text}")
 
     def _check_capacity(self, number: int, options: Sequence[RequestPlan]) -> None:
-        """Raise for a request of capacity, which is off."""
+        """Raise for a request for capacity, which is disabled."""
         for plan in options:
             if plan.capacity is not None:
                 kind = "subrequest" if plan.alternative else "request"
@@ -159,7 +159,7 @@ class DeviceSearch:
     def _wanted(
         self, number: int, plan: RequestPlan, picked: Sequence[Candidate]
     ) -> Iterator[Candidate]:
-        """Those of the devices that a request for all has to get."""
+        """The devices that a request for all devices must get."""
         counts_full = self._devices.features.release.all_counts_full
         for candidate in picked:
             if candidate[1] is not None:
@@ -272,7 +272,7 @@ class DeviceSearch:
     def _take(
         self, number: int, plan: RequestPlan, offer: Offer, view: PoolView, must: bool
     ) -> _Undo | None:
-        """Take a device; None if that is not possible, AllocationError if it is required (`must`) and a constraint
+        """Take a device; None if it cannot be taken, AllocationError if it is required (`must`) and a constraint
         refuses it.
         """
         taking = self._taking.get(offer.id, ())
@@ -348,7 +348,7 @@ class DeviceSearch:
         return True
 
     def _uses(self, offer: Offer, plan: RequestPlan) -> dict[str, Use] | None:
-        """Capacities of the device that the request would use up; None when the device cannot be had like that."""
+        """Capacities of the device that the request would use up; None if the device cannot serve it."""
         if not self._devices.features.consumable_capacity or not (offer.capacity or plan.capacity):
             return {}
         key = plan.capacity_key

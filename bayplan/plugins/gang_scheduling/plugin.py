@@ -47,7 +47,7 @@ from ...framework.lister import group_of
 def events(affected: Affected) -> Sequence[EventWithHint]:
     """Events that GangScheduling waits for. Groups never change, and a pod keeps its group.
 
-    `affected` finds the pods that an added pod may let through.
+    `affected` finds the pods that PreEnqueue may admit after a pod was added.
     """
     return (
         wait_for(POD, ActionType.Add, helps=called_for(affected)(after_pod_added)),
@@ -96,7 +96,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin, PlacementFeasiblePlugin):
         return (*found, wait_for(POD_GROUP, ActionType.Update, helps=after_pod_group_updated))
 
     def _affected(self, old: Any, new: Any) -> Collection[str]:
-        """The keys of the pods that a new pod may let through: those of its gang, if that is complete now."""
+        """The keys of the pods that may be admitted after a new pod: its gang, if that is complete now."""
         group = group_of(new, self.handle.lister) if isinstance(new, Pod) else None
         if group is None:
             return ()

@@ -50,7 +50,7 @@ def after_pod_change(
 
 
 def after_placed_pod_change(pod: Pod, before: Pod | None, after: Pod | None) -> bool:
-    """The same up to v1.35: pods without a node do not count, nor do the terms of a deleted pod."""
+    """`after_pod_change` up to v1.35: pods without a node do not count, nor do the terms of a deleted pod."""
     if any(p is not None and not p.node_name for p in (before, after)):
         return False
     return _pod_helps(pod, before, after, of_gone=False)
@@ -91,7 +91,7 @@ def _pod_helps(
 
 
 def _match(terms: Terms, owner: Pod, pod: Pod) -> bool:
-    """Whether all terms of `owner` select `pod`; without a term, no.
+    """Whether all terms of `owner` select `pod`; False without terms.
 
     Labels of namespaces are not looked up, so only an empty requirement meets a namespace selector.
     """
@@ -106,7 +106,7 @@ def _match_any(terms: Terms, owner: Pod, pod: Pod) -> bool:
 
 
 def _usable(terms: Terms) -> Terms:
-    """The terms; InputError when a selector of theirs cannot be used."""
+    """The terms; InputError if one of their selectors is invalid."""
     for term in terms:
         for selector in (term.label_selector, term.namespace_selector):
             if selector is not None and not selector.is_usable:

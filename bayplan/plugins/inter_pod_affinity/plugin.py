@@ -96,8 +96,7 @@ class AffinityState(msgspec.Struct):
     def is_first(self) -> bool:
         """Whether the pod is the first of a group with affinity to itself.
 
-        It finds no pod to join: when none anywhere matches, and the pod would match itself, any
-        node that has the topology keys will do.
+        If no pod anywhere matches, and the pod matches its own terms, any node with the topology keys is accepted.
         """
         return self.plan.matches_itself and not any(
             tally.counts.any() for tally in self.affinity.values()
@@ -290,7 +289,7 @@ class InterPodAffinity(
         return scores
 
     def normalize(self, scores: Ints) -> Ints:
-        """Stretch the scores over the whole range, in floating point and cut as Go does."""
+        """Scale the scores to the whole range, in floating point and truncated, as Go does."""
         if not scores.size:
             return scores
         lowest = scores.min()
@@ -341,7 +340,7 @@ class Counted(msgspec.Struct, frozen=True):
 
     @property
     def pods(self) -> CountedPods:
-        """The same for a rule."""
+        """The counted pods, for a rule."""
         return CountedPods(self.label, self.counts)
 
     @property
@@ -354,7 +353,8 @@ class AffinityPlan(msgspec.Struct, frozen=True):
     """Terms and counts to evaluate for a pod.
 
     `affinity` has the pods that match every required affinity term, once per topology key; `anti_affinity` those of
-    each anti-affinity term; `existing` the pods whose anti-affinity must be respected; `drawn` all that add to scores.
+    each anti-affinity term; `existing` the pods whose anti-affinity must be respected; `drawn` all pods that add to
+    scores.
     """
 
     own: OwnTerms
@@ -411,7 +411,7 @@ class AffinityPlans:
         )
 
     def _drawing(self, carried: list[CarriedTerm], table: NodeTable) -> Iterator[Counted]:
-        """The pods that are drawn to the pod, or would avoid it."""
+        """The pods on nodes with a preference for or against the pod."""
         for term in carried:
             label = table.labels.column(term.topology_key)
             match term.kind:
@@ -424,5 +424,5 @@ class AffinityPlans:
 
 
 def _seen(carried: list[CarriedTerm], own: OwnTerms) -> list[CarriedTerm]:
-    """The terms that count in the score: for a pod with preferences also the hidden ones."""
+    """The terms that count in the score; for a pod with preferences, hidden terms count, too."""
     return carried if own.preferred else [term for term in carried if not term.is_hidden]

@@ -1,7 +1,7 @@
-"""The affinity terms of an incoming pod, with the namespaces they speak of resolved to names.
+"""The affinity terms of an incoming pod, with their namespaces resolved to names.
 
-Mirrors AffinityTerm of staging/src/k8s.io/kube-scheduler/framework/types.go and the merging of
-namespaces in pkg/scheduler/framework/plugins/interpodaffinity/plugin.go.
+Mirrors AffinityTerm of staging/src/k8s.io/kube-scheduler/framework/types.go and the merging of namespaces in
+pkg/scheduler/framework/plugins/interpodaffinity/plugin.go.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def pods_of(
 
 
 def conjunction(terms: list[PodTerm]) -> PodTerm:
-    """The pods that all of `terms` select; without a term, none."""
+    """The pods that all of `terms` select; none without terms."""
     if len(terms) <= 1:
         return terms[0] if terms else NO_POD
     limits = [term.namespaces for term in terms if term.namespaces is not None]

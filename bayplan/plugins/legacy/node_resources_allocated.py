@@ -53,7 +53,7 @@ class AllocationScorer(ScorePlugin):
         weight_sum = np.zeros_like(total)
         for resource, weight in self._weights.items():
             capacity = requested = np.zeros_like(total)
-            if resource != PODS:  # the number of pods is no resource to them
+            if resource != PODS:  # these plugins do not count `pods` as a resource
                 capacity = table.allocatable[resource][rows]
                 requested = table.scoring_usage[resource][rows] + wanted.get(resource, 0)
             points = self.points(requested, capacity)
@@ -144,7 +144,7 @@ def weights_of(resources: Iterable[ResourceSpec]) -> dict[str, int]:
 def incoming_requests(spec: PodSpec) -> Mapping[str, int]:
     """Requests of a pod that is to be placed.
 
-    v1.20 read an overhead of cpu in whole cores and added them to milli-cores; kept, since it shows in scores.
+    v1.20 read the overhead of cpu in whole cores and added it to millicores; reproduced, because it affects scores.
     """
     overhead = parse_amounts(spec.overhead).get(CPU, 0)
     if not overhead:

@@ -39,11 +39,10 @@ STATE = "PreFilterServiceAffinity"
 
 
 class MatchingPods(msgspec.Struct):
-    """The pods whose labels contain all labels of the incoming pod, as a list one can take from and add to.
+    """The pods whose labels contain all labels of the incoming pod, as a list that a what-if changes.
 
-    Only the node of the first of them is ever asked for. `counts` are those of the cluster; `removed` is the number
-    of pods of a row that are gone in a what-if, and `added` are the pods that came in it: they stand at the end of
-    the list.
+    Only the node of the first of them is read. `counts` are the counts of the cluster; `removed` has the number of pods
+    per row that a what-if removed, `added` the pods that it added, at the end of the list.
     """
 
     table: NodeTable

@@ -123,7 +123,7 @@ class DeviceTotals:
 
 TOO_MANY_PODS = "Too many pods"
 PLACED_REQUESTS = "NodeResourcesFit/placed"
-"""In the state of a pod group: some of its pods, and the sum of their requests."""
+"""Key in the state of a pod group: some of its pods, and the sum of their requests."""
 SETTLED = Settled(pre_filter=SUCCESS, pre_score=SUCCESS)
 
 
@@ -189,7 +189,7 @@ class NodeResourcesFit(
         return known[1]
 
     def _backed(self, pod: Pod) -> Sequence[str]:
-        """The resources of the pod that a node without them may have from devices."""
+        """The resources of the pod that devices may provide on a node without them."""
         names = pod.spec.device_resources
         return self._devices().classes.backed(names) if names else ()
 
@@ -275,7 +275,7 @@ class NodeResourcesFit(
         return self._strategy.rule(pod.scoring_requests)
 
     def _given(self, pod: Pod) -> dict[str, DeviceClass]:
-        """The resources that count in the score and may come from devices, with the class of those."""
+        """The resources that count in the score and may come from devices, each with its device class."""
         names = pod.spec.device_resources
         if not names or self._scored.isdisjoint(names):
             return {}
@@ -322,7 +322,7 @@ def make_strategy(wanted: ScoringStrategy | None) -> Strategy:
     if wanted is None:
         return Strategy(ShareKind.LEAST, {"cpu": 1, "memory": 1})
     weights = Counter[str]()
-    for resource in wanted.resources:  # one that is listed twice counts twice
+    for resource in wanted.resources:  # a resource that is listed twice counts twice
         weights[resource.name] += resource.weight or 1
     if wanted.type == MOST_ALLOCATED:
         return Strategy(ShareKind.MOST, weights)

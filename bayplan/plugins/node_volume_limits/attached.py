@@ -1,7 +1,7 @@
 """AttachedVolumes: how many volumes of each driver are attached to each row, kept up to date step by step.
 
-Pods come and go, claims get their volumes, volumes are attached and detached: each of these touches only the rows that
-have to do with it. Distinct volumes are counted, those of pods and those of VolumeAttachments together.
+A change of a pod, a claim or an attachment only touches the rows that it affects. Distinct volumes are counted, those
+of pods and those of VolumeAttachments together.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class AttachedVolumes:
                 self._dependents.pop(dependency, None)
 
     def _place(self, identity: Identity, row: int, change: int) -> None:
-        """A pod's volume came to a row, or left it."""
+        """Count a volume that is new to a row, or gone from it."""
         if isinstance(identity, Attached):
             self.used.add(identity.name, row, change)
             self._make_present(identity, row, change)
@@ -215,7 +215,7 @@ class _Attachments:
         return self._by_volume.get(name, set()).copy()
 
     def look(self, names: Iterable[str]) -> Iterable[tuple[Place | None, Place | None]]:
-        """Follow changes of the attachments: yields the place at which each was counted, and its new place."""
+        """Read changed attachments: yields the row and volume under which each was counted, and the new ones."""
         for name in names:
             self._remember(name)
             before, after = self._places.get(name), self._place_of(name)
@@ -260,7 +260,7 @@ class _Attachments:
 
 
 class WhatIfCounts:
-    """The counts on the one row of a what-if: those of the row it is a copy of, and the effect of the changed pods."""
+    """The counts on the one row of a what-if: those of the original row, and the effect of the changed pods."""
 
     def __init__(self, whole: AttachedVolumes, fork: NodeTable) -> None:
         self._row = whole.table.row_of[fork.names[0]]
@@ -290,7 +290,7 @@ class WhatIfCounts:
         return np.array([count], dtype=np.int64)
 
     def highest(self, driver: str) -> int:
-        """As of the whole table."""
+        """The same as for the whole table."""
         return int(self.count(driver)[0])
 
     def users(self, name: str) -> list[int]:
@@ -299,7 +299,7 @@ class WhatIfCounts:
         return [0] if uses else []
 
     def faults(self) -> Mapping[str, Iterable[int]]:
-        """As of the whole table."""
+        """The same as for the whole table."""
         return {text: [0] for text in self._faults}
 
 
@@ -314,7 +314,7 @@ class AttachmentFacts:
         self._follower = Follower(handle.lister)
 
     def follow(self) -> Self:
-        """Bring the facts up to date."""
+        """Update the facts."""
         changes = self._follower.changes()
         self.nodes.follow(changes)
         self.attached.follow(changes)

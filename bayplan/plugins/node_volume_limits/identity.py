@@ -46,7 +46,7 @@ class VolumeFault(NamedTuple):
 
     text: str
     is_missing: bool = False
-    """The claim does not exist (yet): the pod is refused, where any other fault is an error."""
+    """Whether the claim does not exist (yet): the pod is then refused, while any other fault is an error."""
     migrated: bool = False
 
 
@@ -83,7 +83,7 @@ class Identifier(ABC):
             volume = self._lister.get("PersistentVolume", "", claim.spec.volume_name)
             if volume is not None:
                 return self.of_volume(volume)
-        # The volume is yet to be made, or is gone: the class has the driver it will have, or had.
+        # The volume does not exist yet, or any more; its driver is that of the class.
         visited("StorageClass", claim.storage_class_name)
         return self.of_unbound(claim)
 

@@ -70,7 +70,7 @@ class ConstraintsCache:
         return found
 
     def version_of_defaults(self, lister: Lister) -> int:
-        """Changes when pods may be given other constraints."""
+        """A value that changes when pods may get other default constraints."""
         return self._selectors.of(lister)
 
     def defaults(self, pod: Pod, action: str, lister: Lister) -> tuple[Constraint, ...]:
@@ -96,7 +96,7 @@ def _own_constraints(pod: Pod, action: str) -> Iterator[Constraint]:
         for path, fault in selector.problems() if selector is not None else ():
             where = f"topologySpreadConstraints[{position}].labelSelector.{path}"
             raise InputError(f"{where}: {fault}")
-        # The API server merges these keys into the selector of new pods; doing it twice is no harm.
+        # The API server merges these keys into the selector of new pods; doing it twice is harmless.
         for key in constraint.match_label_keys or ():
             if selector is not None and key in pod.labels:
                 selector = selector.with_requirement(key, "In", (pod.labels[key],))

@@ -1,7 +1,7 @@
 """The nodes that count for a constraint, and their domains.
 
-A node counts when it has the topology keys and passes the inclusion policies of the constraint.
-That depends on node objects and the pod's spec alone, so it is worked out once for both.
+A node counts when it has the topology keys and passes the inclusion policies of the constraint. That depends on node
+objects and the pod's spec alone, so it is cached for these.
 """
 
 from __future__ import annotations
@@ -200,8 +200,8 @@ def _has_requirements(spec: PodSpec) -> bool:
 def _dependencies(
     spec: PodSpec, constraints: tuple[Constraint, ...]
 ) -> tuple[Hashable, Hashable, Hashable]:
-    """The parts of a spec and its constraints that decide which nodes count: not which pods are spread, and not the
-    skew.
+    """The parts of a spec and its constraints that determine which nodes count; neither the selector nor the skew is
+    one.
     """
     required: Hashable = None
     if any(constraint.honors_affinity for constraint in constraints):

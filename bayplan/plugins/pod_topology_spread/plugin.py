@@ -262,7 +262,7 @@ class PodTopologySpread(
         return scores
 
     def normalize(self, scores: Ints) -> Ints:
-        """Turn round: the fewest pods get the most points; ignored nodes get none."""
+        """Invert the counts: the fewest pods get the most points; ignored nodes get none."""
         highest = int(scores.max(initial=0))
         lowest = int(scores.min(initial=highest))
         if lowest != IGNORED:

@@ -1,6 +1,6 @@
 """PodTopologySpread for a class of pods, as rules on counts of pods per domain.
 
-`filter_rows`, `pre_score`, `score_rows` and `normalize` of the plugin do the same one node at a time.
+`filter_rows`, `pre_score`, `score_rows` and `normalize` of the plugin give the same results.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ def score_of(plan: SpreadPlan, table: NodeTable) -> Spreading | None:
 def nodes_key_of(
     hard: SpreadPlan, soft: SpreadPlan, spec: PodSpec, table: NodeTable
 ) -> Callable[[], Hashable] | None:
-    """Key of the node facts on which the rules of both plans depend (`DomainRules.nodes_key`); None means on more
-    than is followed.
+    """Key of the node facts on which the rules of both plans depend (`DomainRules.nodes_key`); None if they depend on
+    other facts.
 
-    That is whether all nodes have the topology keys, and the domains that there are. Host names are left out where the
-    pods of each node count: nodes may come and go.
+    The facts are whether all nodes have the topology keys, and the present domains. Host names are left out if pods are
+    counted per node, so that nodes may be added and removed.
     """
     for plan in (hard, soft):
         is_complete = plan.has_all_keys is None or len(plan.constraints) == 1
@@ -82,7 +82,7 @@ def nodes_key_of(
 
 
 def is_enough(constraint: Constraint, domains: Domains) -> bool:
-    """Whether there are as many domains as the constraint requires; otherwise the emptiest counts as empty."""
+    """Whether there are `minDomains` domains; otherwise the smallest count is taken as 0."""
     return domains.number >= constraint.min_domains
 
 

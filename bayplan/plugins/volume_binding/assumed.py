@@ -1,7 +1,7 @@
-"""AssumedObjects: volumes and claims as they will be once the decisions are written.
+"""AssumedObjects: volumes and claims with the decisions that are not written yet.
 
-Mirrors pkg/scheduler/framework/plugins/volumebinding/{passive_assume_cache,assume_cache}.go. The lister has the last
-word: as soon as it shows another version of an object, the assumption about the old one is void.
+Mirrors pkg/scheduler/framework/plugins/volumebinding/{passive_assume_cache,assume_cache}.go. As soon as the lister
+shows another version of an object, the assumption about the old version is dropped.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class AssumedObjects(Generic[Object]):
         return assumed
 
     def assume(self, obj: Object) -> None:
-        """Let `obj` stand for the object of its name, which must not have changed since it was read."""
+        """Assume `obj` in place of the object of its name, which must not have changed since it was read."""
         listed = self.listed(obj.namespace, obj.name)
         if listed is None:
             raise OutOfSyncError(f'{self.plural} "{obj.key}" not found')
@@ -69,8 +69,8 @@ class AssumedObjects(Generic[Object]):
         self.touched.add(_key(obj))
 
     def restore(self, obj: Object) -> None:
-        """Drop the assumption, unless another version than `obj` is assumed. Another one is assumed when `obj` was
-        written: the assumption holds until the lister shows it.
+        """Drop the assumption, unless another version than `obj` is assumed. A written `obj` has another version, which
+        is assumed until the lister shows it.
         """
         assumed = self._assumed.get(_key(obj))
         if assumed is not None and assumed.resource_version == obj.resource_version:
@@ -80,7 +80,7 @@ class AssumedObjects(Generic[Object]):
             self.expire(obj.namespace, obj.name)
 
     def expire(self, namespace: str, name: str) -> None:
-        """The cluster's object was added, changed or deleted: drop the assumption about another version."""
+        """Drop the assumption about another version of an object that was added, changed or deleted."""
         assumed = self._assumed.get((namespace, name))
         if assumed is not None:
             listed = self.listed(namespace, name)
@@ -89,7 +89,7 @@ class AssumedObjects(Generic[Object]):
                 self.touched.add((namespace, name))
 
     def expire_all(self) -> None:
-        """Any object may have changed."""
+        """Drop outdated assumptions, as any object may have changed."""
         for namespace, name in list(self._assumed):
             self.expire(namespace, name)
 

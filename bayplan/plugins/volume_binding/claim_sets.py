@@ -61,7 +61,7 @@ def check_claims(pod: Pod, lister: Lister) -> Status | None:
 def sort_claims(
     pod: Pod, claims: AssumedObjects[PersistentVolumeClaim], lister: Lister
 ) -> PodClaims | Status:
-    """The claims of the pod by the work that is left; or a refusal, since a controller must bind one first."""
+    """The claims of the pod by their remaining steps; or a refusal, if a controller must bind one first."""
     sorted_claims, immediate = PodClaims(), False
     for name, _ in _names(pod):
         claim = claims.get(pod.namespace, name)

@@ -220,7 +220,7 @@ class _ClusterFacts:
 
 
 class ScoringVolumeBinding(VolumeBinding):
-    """The same with feature gate StorageCapacityScoring: of pods without claims the scores are equal everywhere."""
+    """VolumeBinding with feature gate StorageCapacityScoring. Pods without claims have equal scores on all nodes."""
 
     scope = GROUPS
 
@@ -247,7 +247,7 @@ class CapacityScorer:
     def score(self, found: FoundVolumes, volumes: VolumeColumns, size: int) -> Ints:
         """int64 per row: the mean over the storage classes of the claims, in whole points.
 
-        Where the pod would use existing volumes, only those count; else the room for new ones does.
+        On nodes with existing volumes for the pod, only those count; elsewhere the room for new ones does.
         """
         total = np.zeros(size, dtype=np.int64)
         classes = np.zeros(size, dtype=np.int64)

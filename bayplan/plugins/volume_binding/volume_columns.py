@@ -1,7 +1,7 @@
 """VolumeColumns: the persistent volumes as columns, to find the one that suits a claim best.
 
 Mirrors FindMatchingVolume of staging/src/k8s.io/component-helpers/storage/volume/pv_helpers.go, for all nodes at once.
-A volume is a number; so is everything about it that a claim asks for.
+Volumes, and all their properties that a claim may require, are numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NONE = -1
 ATTRIBUTES_GATE = "VolumeAttributesClass"
 """Stands for no volume."""
 FEW = 256
-"""Up to here sorting again is quicker than going through the order of all volumes."""
+"""Number of volumes up to which sorting them is quicker than filtering the sorted list of all volumes."""
 
 K = TypeVar("K", bound=Hashable)
 
@@ -188,8 +188,8 @@ class VolumeColumns:
     ) -> Ints:
         """int64 per row of `rows`: the volume for `claim` there, NONE where there is none.
 
-        A volume that is kept for the claim goes before all others, and where it cannot be reached there is no other.
-        Else it is the smallest that will do. `taken` are the volumes that claims of the same pod took before, by row.
+        A volume that is reserved for the claim is preferred, and no other is used on rows that cannot reach it.
+        Otherwise it is the smallest suitable volume. `taken` are the volumes of earlier claims of the same pod, by row.
         """
         if claim.spec.volume_attributes_class_name and not self._has_attributes:
             text = (
@@ -212,7 +212,7 @@ class VolumeColumns:
         return choice
 
     def _kept_numbers(self, claim: PersistentVolumeClaim) -> list[int]:
-        """Volumes kept for the claim that are of its class and good enough for it, in order of arrival."""
+        """Volumes reserved for the claim that are of its class and meet its requirements, in order of arrival."""
         found = []
         for number in self._kept_for.get((claim.namespace, claim.name), ()):
             volume = self.listed[number]
@@ -240,11 +240,11 @@ class VolumeColumns:
         if not len(numbers):
             return np.full(table.count(rows), NONE, dtype=np.int64)
         selectors = self._selector.view[numbers]
-        # One more than were taken: so one of them was not, or there is none.
+        # One more than were taken, so one of them is free, or there is no other.
         found = self.reach.first(selectors, table, rows, depth=1 + len(taken))
         numbers = np.append(numbers, NONE)
         choice: Ints = numbers[found[-1]]
-        for line in found[-2::-1]:  # the nearest line last, so that it has the last word
+        for line in found[-2::-1]:  # the nearest line last, so that it overwrites the others
             candidate = numbers[line]
             choice = np.where(_is_taken(candidate, taken), choice, candidate)
         return choice

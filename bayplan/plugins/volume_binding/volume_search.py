@@ -1,4 +1,4 @@
-"""Volume search: on which nodes the claims of a pod have, or can get, their volumes, and which ones.
+"""Volume search: the nodes on which the claims of a pod have, or can get, their volumes; and these volumes.
 
 Mirrors FindPodVolumes of pkg/scheduler/framework/plugins/volumebinding/binder.go, for all nodes at once.
 """
@@ -98,7 +98,7 @@ class Finder:
         return found
 
     def suits_everywhere(self, wanted: PodClaims) -> bool:
-        """Whether every node will do, as is plain when the claims have volumes that are reached from anywhere."""
+        """Whether every node is certain to suit, because the claims have volumes that can be reached from anywhere."""
         if wanted.delayed:
             return False
         for claim in wanted.bound:
@@ -126,7 +126,7 @@ class Finder:
     def _check_bound(
         self, claims: list[PersistentVolumeClaim], table: NodeTable, rows: Rows, found: FoundVolumes
     ) -> None:
-        """Each row is judged up to its first fault: objects after a missing volume do not matter."""
+        """Judge each row up to its first fault; objects after a missing volume do not matter."""
         for claim in claims:
             volume = self._volumes.get("", claim.spec.volume_name)
             if volume is None:
@@ -137,7 +137,7 @@ class Finder:
     def reached(self, volume: PersistentVolume, table: NodeTable, rows: Rows) -> Bools:
         """bool per row of `rows`: the volume can be reached from the node.
 
-        An in-tree volume is the driver's where the node has it migrated, and reached as the driver reaches it.
+        On nodes where an in-tree volume is migrated to a driver, it is reached like a volume of that driver.
         """
         reached = match_alternatives(table, reach_of(volume), rows)
         plugin = in_tree_plugin(volume.spec)

@@ -35,7 +35,7 @@ Object = TypeVar("Object", bound=KubeObject)
 
 
 class VolumeBindingError(BayplanError):
-    """The volumes of a pod cannot become its own."""
+    """The volumes of a pod cannot be bound."""
 
 
 class PodVolumes(msgspec.Struct):
@@ -92,7 +92,7 @@ class Binder:
         """Write, then wait until all claims are bound; raises when that fails, or takes too long."""
         await self._write(given)
         now = self.handle.clock.monotonic
-        deadline = whole_micros(now() + self.timeout_s)  # a moment that the clock can show
+        deadline = whole_micros(now() + self.timeout_s)  # rounded to the resolution of the clock
         while True:
             await self.handle.sleep(min(POLL_S, max(deadline - now(), 0)))
             if now() >= deadline:
@@ -143,7 +143,7 @@ class Binder:
         volume = _listed(self.volumes, written, doing)
         seen = _listed(self.claims, claim, doing)
         if is_older(volume, written):
-            return False  # the cluster has yet to show the write
+            return False  # the cluster does not show the write yet
         self._check_reach(pod, volume)
         if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
             raise VolumeBindingError(f'ClaimRef got reset for pv "{volume.name}"')
