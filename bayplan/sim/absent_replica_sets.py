@@ -1,6 +1,7 @@
-"""Absent replica sets: those of deployments in a dump that has the pods of these, and no replica sets.
+"""Absent replica sets: replica sets for deployments of a dump that has their pods but no replica sets.
 
-`kubectl get nodes,pods,deployments` writes such a dump. Without its replica set a deployment would make its pods anew.
+`kubectl get nodes,pods,deployments` writes such a dump. Without its replica set a deployment would create its pods
+again.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ Key = tuple[str, str]
 
 
 def absent_replica_sets(objects: Sequence[ClusterObject]) -> list[ReplicaSet]:
-    """The replica sets that pods of stored deployments name, where a deployment has none among the objects.
+    """The replica sets that pods of stored deployments name, for deployments without one among the objects.
 
-    While a deployment rolls out, that of its newest pod.
+    During a rollout, the replica set of the newest pod.
     """
     lacking = _without_replica_sets(objects)
     newest: dict[Key, tuple[Pod, OwnerReference]] = {}

@@ -40,7 +40,7 @@ class Agenda:
 
 
 def start_time(objects: Iterable[ClusterObject]) -> datetime:
-    """The latest time in the input, so that all of it is past."""
+    """The start of the simulation: the latest time in the input, so that all of its times are past."""
     newest = ""
     for obj in objects:
         created = obj.creation_timestamp

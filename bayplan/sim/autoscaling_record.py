@@ -44,7 +44,7 @@ class ScaledNode(PlainPart):
     """Whether it is an initial node, or was added by a timeline."""
 
     def hours(self, end_s: float) -> float:
-        """Seconds for which it existed until `end_s`."""
+        """Hours for which it existed until `end_s`."""
         end = end_s if self.removed_s is None else min(self.removed_s, end_s)
         return max(end - self.launched_s, 0.0) / HOUR_S
 
@@ -59,7 +59,7 @@ class ScaledNode(PlainPart):
 
 @dataclass(frozen=True, slots=True)
 class ScalingEviction(PlainPart):
-    """A pod that was taken off its node because the node goes."""
+    """A pod that was removed from its node because the node is removed."""
 
     PLAIN = "time=time_s~ pod node why"
 
@@ -118,7 +118,7 @@ class ScalingReport:
 
     @property
     def notices(self) -> list[str]:
-        """Errors, pods that fit no pool, and remarks, to print beside other results."""
+        """Errors, pods that fit no pool, and remarks, to print with other results."""
         errors = [f"error: {one.message}" for one in self.neglected]
         unplaceable = [f"{one.workload}: {one.count:,} fit no pool" for one in self.unplaceable]
         return [*errors, *unplaceable, *self.remarks]

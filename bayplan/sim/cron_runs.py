@@ -96,7 +96,7 @@ class CronRuns:
         return cron_job.status.last_schedule_time == last and at_s <= HORIZON_S
 
     def _is_active(self, job: Job) -> bool:
-        assert self._pods_of is not None, "jobs are looked at after the beginning"
+        assert self._pods_of is not None, "`begin` comes before `run`"
         if ended_as(job) or job.spec.suspend:
             return False
         owned = self._pods_of(job)

@@ -42,7 +42,7 @@ class GroupOutcome(PlainPart, msgspec.Struct):
     uids: list[str] = msgspec.field(default_factory=list)
     """Uids of the members, including finished ones."""
     cause: str = ""
-    """Reason why members wait; empty when none does."""
+    """Reason why members wait; empty if no member waits."""
     last: GroupAttempt | None = None
     """The last scheduling cycle of the group; None when it had none."""
 

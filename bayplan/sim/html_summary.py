@@ -54,7 +54,7 @@ MAX_ROWS = 20
 
 
 class ShownAnswer:
-    """An answer with a headline and rows, of which Python shows one line and notebooks a table.
+    """An answer with a headline and rows: Python shows one line, notebooks a table.
 
     It has no ABCMeta, which would exclude msgspec Structs; mypy refuses instances without the abstract methods.
     """
@@ -63,7 +63,7 @@ class ShownAnswer:
 
     @property
     def release(self) -> str:
-        """The kube-scheduler whose decisions the answer is made of; empty if there are several."""
+        """The release of kube-scheduler that was reproduced; empty if there are several."""
         return ""
 
     @abstractmethod

@@ -42,7 +42,7 @@ class PodResult(Struct):
         return self.attempt.outcome is Outcome.BOUND
 
     def to_dict(self) -> dict[str, Any]:
-        """Its node, its times and its last attempt."""
+        """Plain data of the pod: its node, its times and its last attempt."""
         pod, attempt = self.pod, self.attempt
         entry: dict[str, Any] = {
             "namespace": pod.namespace,
@@ -81,7 +81,7 @@ class NodeUse(msgspec.Struct):
     removed_s: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Its allocatable amounts, and the requests before and after."""
+        """Plain data of the node: its allocatable amounts, and the requests before and after."""
         allocatable = self.node.allocatable
         names = [name for name in allocatable if name != "pods"]
         names += (name for name in self.after if name not in allocatable)

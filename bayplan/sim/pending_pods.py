@@ -20,7 +20,7 @@ class PendingGroup(PlainPart, msgspec.Struct):
     PLAIN = "workload kind pods=pod_count pending=waiting of devices refusals@reason,nodes message"
 
     workload: str
-    """`namespace/name`; of pods without an owner, the first of them."""
+    """`namespace/name`; for pods without an owner, the name of the first."""
     kind: str
     """The kind of the workload; `Pod` for pods without an owner, which form a group per namespace, reason and amounts
     of extended resources."""
@@ -29,7 +29,7 @@ class PendingGroup(PlainPart, msgspec.Struct):
     of: int
     """Number of pods that the workload has."""
     waiting: int
-    """Number of pods of the workload that wait, for whichever reason."""
+    """Number of waiting pods of the workload, for any reason."""
     message: str
     """The message of the last of them."""
     refusals: dict[str, int] = msgspec.field(default_factory=dict)

@@ -19,7 +19,7 @@ _ENTRY = re.compile(r"(?P<name>\w+)(?:=(?P<attribute>\w+))?(?P<mark>.*)")
 
 
 class PlainPart:
-    """A result, or a part of one: as plain data the attributes that `PLAIN` names, in its order.
+    """A result, or a part of one, whose plain data are the attributes that `PLAIN` lists, in its order.
 
     The names are those of JSON, `atOnce` for `at_once`, or `name=attribute`; a method is called. With a ? an empty
     value is null, with a ~ numbers are rounded to the millionth, with a # they are quantities of the `resource` that

@@ -1,9 +1,8 @@
-"""Recording file: the events of a live cluster as a file: JSON lines, gzipped.
+"""Recording file: the events of a live cluster as gzipped JSON lines.
 
-The first line is the head: `{"apiVersion": ..., "kind": "Recording", "start": time}`. Then come the
-objects at the start, an `ADDED` each at `"t": 0`, then `{"t": 0, "type": "SYNCED"}`, then the
-events, `t` seconds after the start. The last line is `{"t": ..., "type": "END"}`: a file without it
-is truncated. Objects hold the fields that affect placement.
+The first line is the head: `{"apiVersion": ..., "kind": "Recording", "start": time}`. Then come the objects at the
+start, an `ADDED` each at `"t": 0`, then `{"t": 0, "type": "SYNCED"}`, then the events, `t` seconds after the start. The
+last line is `{"t": ..., "type": "END"}`: a file without it is truncated. Objects hold the fields that affect placement.
 """
 
 from __future__ import annotations

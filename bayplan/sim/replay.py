@@ -37,8 +37,9 @@ DECIDED_KINDS = (PersistentVolume, PersistentVolumeClaim, ResourceClaim)
 
 
 HEARD_EVERY_S = 0.02
-"""Events within this time are delivered together: scheduling takes no time here, in a real cluster
-it does."""
+"""Seconds within which events are delivered together, because scheduling takes no time here, unlike in a real
+cluster.
+"""
 
 
 def heard_at(moment_s: float) -> float:

@@ -1,4 +1,4 @@
-"""Replay report: recorded decisions beside ours, in the states that our own decisions leave."""
+"""Replay report: recorded decisions compared with ours, in the states that our own decisions lead to."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ReplayVerdict(StrEnum):
     EQUAL = "equal"
     """Another node, whose total was equal at that moment."""
     SAMPLED = "sampled"
-    """A node with a lower total, in a cluster of which kube-scheduler compares a part of the nodes only."""
+    """A node with a lower total, in a cluster so large that kube-scheduler compares only part of the nodes."""
     OTHER = "other node"
     PENDING_HERE = "pending here"
     PENDING_THEN = "pending then"
@@ -148,7 +148,7 @@ Compared = TypeVar("Compared", bound=ComparedPod)
 
 
 class ReplayAnswer(ShownAnswer, Generic[Compared]):
-    """Recorded decisions beside ours."""
+    """Recorded decisions compared with ours."""
 
     __slots__ = ()
     noun: ClassVar[str]
@@ -158,11 +158,11 @@ class ReplayAnswer(ShownAnswer, Generic[Compared]):
     @property
     @abstractmethod
     def compared(self) -> list[Compared]:
-        """All that is compared."""
+        """All compared pods."""
 
     @property
     def differing(self) -> list[Compared]:
-        """Those that differ, where two schedulers with the same rules would not."""
+        """The pods whose decisions differ although two schedulers with the same rules would agree."""
         return [one for one in self.compared if one.verdict not in EXPLAINED]
 
     def counts(self) -> dict[ReplayVerdict, int]:

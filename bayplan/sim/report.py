@@ -57,7 +57,7 @@ class SimulationReport(RunRecord, ShownAnswer):
 
     @property
     def notices(self) -> list[str]:
-        """Remarks to print beside the result."""
+        """Remarks to print with the result."""
         scaled = [] if self.scaling is None else self.scaling.notices
         return [*(f"refused: {refusal}" for refusal in self.refused), *self.remarks, *scaled]
 

@@ -54,7 +54,7 @@ class Results:
                 self._running += count
 
     def note(self, attempt: Attempt) -> None:
-        """Record an attempt that ended, or that holds a node and continues: the pod's last so far."""
+        """Record an attempt that ended, or that holds a node and continues, as the last one of the pod."""
         uid, now = attempt.pod.uid, self._clock.monotonic()
         created_s = self._created_s.get(uid, 0.0)
         self._pods[uid] = PodResult(attempt, now, attempt.number, created_s)
@@ -108,7 +108,7 @@ class Results:
         self._note_change(now_s, obj, None)
 
     def _note_change(self, at_s: float, old: Pod | Node | None, new: Pod | Node | None) -> None:
-        """Record that something came, changed or went."""
+        """Record that a pod or node was added, changed or deleted."""
         self._history.changes.append((at_s, old, new))
 
     def _note_end(
@@ -155,7 +155,7 @@ class Results:
                 use.after, use.pods_after = use.before if amounts == use.before else amounts, count
 
     def pods(self, scheduler: Scheduler) -> list[PodResult]:
-        """The results of all pods that needed a node, as they are now; preempted pods are not among them."""
+        """The present results of all pods that needed a node, without preempted pods."""
         self._note_held(scheduler)
         for victim, _ in self._cluster.evictions:
             self._pods.pop(victim.uid, None)

@@ -42,7 +42,7 @@ class Settings(msgspec.Struct, frozen=True):
 
     @property
     def release(self) -> Release:
-        """The facts of the release whose decisions are taken."""
+        """The facts of the release that is reproduced."""
         return FeatureGates.of(self.feature_gates).release
 
     @property
@@ -79,7 +79,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 @contextmanager
 def reading_for(*settings: Settings) -> Iterator[None]:
-    """Within it, objects are decoded with all that these schedulers read of them."""
+    """Decode objects with all the fields that these schedulers read, within the block."""
     needs = [one.needs for one in settings]
     custom = {resource.name: resource for one in needs for resource in one.custom_resources}
     with (
@@ -93,7 +93,9 @@ DEFAULT_SETTINGS = Settings()
 
 
 def ignored_groups(objects: Iterable[InputObject], settings: Settings) -> str:
-    """The parts of PodGroups among `objects` that have no effect with these settings, in words; empty when all has."""
+    """The parts of PodGroups among `objects` that have no effect with these settings, in words; empty if there are
+    none.
+    """
     groups = [obj for obj in objects if isinstance(obj, PodGroup)]
     if not groups:
         return ""

@@ -157,7 +157,7 @@ class Simulation:
         return report
 
     def proceed(self, on_progress: OnProgress | None = None, until_s: float | None = None) -> None:
-        """The same as `run`, without a report, which reads all pods and nodes."""
+        """Run without making a report, which would read all pods and nodes; see `run`."""
         self.begin(until_s)
         with rare_collections():
             self._run(on_progress, until_s)
@@ -188,14 +188,12 @@ class Simulation:
     def happen(self, event: TimelineEvent, is_replacement: bool = False) -> None:
         """Run an event now rather than at its time; raises InputError when it is invalid.
 
-        A replacement of pods that were taken off is not refused by limit ranges and quotas.
+        Limit ranges and quotas do not refuse the replacement of pods that were removed.
         """
         self._world.happen(event, is_replacement=is_replacement)
 
     def refusal_of(self, pod: Pod, old: Pod | None = None) -> str:
-        """Reason why a limit range or a quota refuses a new pod, which was admitted, or its change; empty if none
-        does.
-        """
+        """Reason why a limit range or a quota refuses an admitted new pod, or a changed one; empty if none does."""
         return self._world.refusal_of(pod, old)
 
     @property
@@ -329,10 +327,10 @@ PATIENCE_CHANGES = 100
 class Progress:
     """Watches the cluster for progress: objects added, deleted, bound or finished.
 
-    A plugin that always fails, or pods that preempt each other, would be retried for ever. So the
-    run stops when only retries happened for a while. A claim that is changed again and again, and
-    still has no volume, is no progress either: its provisioner fails. Neither are claims for devices
-    that change while nothing else does: a pod whose binding fails makes and gives up one per attempt.
+    A plugin that always fails, or pods that preempt each other, would be retried without end. So the run stops when
+    only retries happened for a while. A claim that changes repeatedly and still has no volume does not count as
+    progress: its provisioner fails. Claims for devices that change while nothing else does are not progress either: a
+    pod whose binding fails creates and deletes one per attempt.
     """
 
     def __init__(self, clock: Clock, agenda: Agenda, max_backoff_s: float) -> None:

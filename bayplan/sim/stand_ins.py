@@ -1,8 +1,8 @@
 """Stand-ins: replica sets that make the pods of custom workloads, whose controllers are not simulated.
 
-A custom workload gets a ReplicaSet of its name, or one for each of its templates. Pods that it has in the input stay,
-and the replica sets make those that are missing; if it has other objects in the input, such as replica sets or jobs,
-those make its pods. The pods of a gang are in a PodGroup, if the feature gates that this needs are on.
+A custom workload gets a ReplicaSet of its name, or one for each of its templates. Its pods in the input stay, and the
+replica sets create missing ones; if it has other objects in the input, such as replica sets or jobs, these create its
+pods. The pods of a gang are in a PodGroup, if the feature gates that this needs are on.
 """
 
 from __future__ import annotations

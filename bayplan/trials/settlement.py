@@ -36,7 +36,7 @@ class Settlement(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def notices(self) -> list[str]:
-        """Remarks to print beside the answer."""
+        """Remarks to print with the answer."""
         return [*(f"refused: {refusal}" for refusal in self.refused), *self.remarks]
 
     @property

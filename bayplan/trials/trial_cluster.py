@@ -171,7 +171,7 @@ class TrialCluster:
         return self.decide(pod).ranked.totals()
 
     def decide(self, pod: Pod) -> Decision:
-        """The same as a decision: the best node, and the totals on demand."""
+        """The decision about a pod: the best node, and the totals on demand."""
         found = Inquiry(self.scheduler, pod).decision()
         self.scheduler.faults.check()
         return found
@@ -313,7 +313,7 @@ class _FeedOfOthers:
         self._scheduler = scheduler
 
     def on_add(self, obj: Any) -> None:
-        """An object came."""
+        """Handle an added object."""
         if not isinstance(obj, Pod) or counts_for_others(obj):
             self._scheduler.on_add(obj)
 
@@ -331,7 +331,7 @@ class _FeedOfOthers:
             self._scheduler.on_delete(old)
 
     def on_delete(self, obj: Any) -> None:
-        """An object went."""
+        """Handle a deleted object."""
         if not isinstance(obj, Pod) or counts_for_others(obj):
             self._scheduler.on_delete(obj)
 

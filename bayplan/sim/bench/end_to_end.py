@@ -37,7 +37,7 @@ from .workload import BenchWorkload
 
 _SUMMARY = re.compile(r"([\d,]+) of ([\d,]+) pods? placed")
 _PLACED, _PENDING = 0, 1
-"""Exit statuses of `simulate`, of questions and of `plan`: all is well, or pods have no place."""
+"""Exit statuses of `simulate`, of questions and of `plan`: all is well, or pods stay pending."""
 FIRST_UNSEEN = 1000
 """The least seed that a plan is not verified with."""
 WORKLOAD, CONFIG, NODES = "workload.json", "config.json", "nodes.yaml"
@@ -151,7 +151,7 @@ def write_manifests(workload: BenchWorkload, path: Path) -> tuple[int, int]:
 
 
 def _environment() -> dict[str, str]:
-    """Like that of a user: compiled modules are kept, and a package that is run from its sources is found."""
+    """The environment of a user: compiled modules are kept, and a package run from its sources is found."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     return environment

@@ -143,8 +143,8 @@ class DeletePods(Op, frozen=True):
 class Churn(Op, frozen=True):
     """Start adding, and with `recreate` deleting, objects while pods are scheduled.
 
-    That happens after every `interval_pods` attempts (ours), or after one attempt per millisecond
-    of the interval.
+    An object is added or deleted after every `interval_pods` attempts (ours), or after one attempt per millisecond of
+    the interval.
     """
 
     opcode = "churn"

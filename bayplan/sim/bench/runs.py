@@ -1,7 +1,7 @@
 """Runs: select workloads and sizes, and run them.
 
-One workload is no list of ops: the time from the first byte of a dump to the first decision. The dump is the output of
-`kubectl get nodes,pods -A -o json` for a cluster in use: most pods run, a few are pending.
+One workload is not a list of ops, but measures the time from the first byte of a dump to the first decision. The dump
+is the output of `kubectl get nodes,pods -A -o json` for a cluster in use: most pods run, a few are pending.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def _items(nodes: int, pods: int) -> Iterator[bytes]:
 
 
 def _waiting(text: bytes) -> bytes:
-    """The pod before it had a node."""
+    """The pod as it was before it had a node."""
     pod: dict[str, Any] = msgspec.json.decode(text)
     del pod["spec"]["nodeName"]
     pod["status"] = {"phase": "Pending", "qosClass": "Burstable"}

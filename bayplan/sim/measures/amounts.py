@@ -75,8 +75,8 @@ FreeParts: TypeAlias = Mapping[str, Ints]
 
 
 def free_parts(scheduler: Scheduler, nodes: Sequence[str]) -> dict[str, Ints]:
-    """The free amounts of parts of the nodes of these names that plugins report; of several plugins that have a
-    resource, those of the first.
+    """The free amounts of parts of the nodes of these names that plugins report; if several plugins report a resource,
+    the first counts.
 
     Raises PluginError when a plugin fails.
     """

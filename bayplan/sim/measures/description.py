@@ -105,7 +105,7 @@ Fragmentation | {} fragmentation | share | lower | Share of the free amount that
 Usable | {} free and usable | share | higher | Share of what all nodes offer that is free and not lost to
   fragmentation.
 """
-"""The same of a resource, whose name is before that of the measure and in the title."""
+"""The measures of a resource: its name precedes the name of the measure, and is in the title."""
 
 _NOT_REPEATABLE = frozenset({"secondsPerDecision"})
 _COMPARABLE = frozenset(

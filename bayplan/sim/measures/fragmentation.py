@@ -1,9 +1,9 @@
 """Fragmentation: free amounts that are of no use to the workload, because they are split over nodes.
 
-Two measures. `stranded_share` is about one typical pod. `unusable` is the measure of "Beware of
-Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent" (USENIX ATC'23), for
-any resource: the amount that a task drawn at random from the workload is expected to be unable to use. For GPUs,
-`policies/task_mix.py` has the same in tables, since the policy FGD needs it for every pod; a test holds both equal.
+`stranded_share` is about one typical pod. `unusable` is the measure of "Beware of Fragmentation: Scheduling GPU-Sharing
+Workloads with Fragmentation Gradient Descent" (USENIX ATC'23), for any resource: the amount that a task drawn at random
+from the workload is expected to be unable to use. For GPUs, `policies/task_mix.py` has the same in tables, since the
+policy FGD needs it for every pod; a test compares both.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RequestMix(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of_requests(requests: Iterable[Mapping[str, int]]) -> RequestMix:
-        """The same from requests: cpu in milli, others in whole units."""
+        """The mix of such requests: cpu in milli, others in whole units."""
         counts = Counter(tuple(sorted(each.items())) for each in requests).most_common(MAX_TASKS)
         total = sum(count for _, count in counts)
         return RequestMix(tuple((dict(kind), count / total) for kind, count in counts))
@@ -58,8 +58,8 @@ def unusable(
 ) -> Floats:
     """float64 per node: the free amount of `resource` that a task of the mix is expected to be unable to use.
 
-    For a task that does not ask for the resource, or does not fit on the node by its requests, that is all that is
-    free. For another one it is the amount in parts too small for it. `parts` (nodes x parts, int64) has the free amount
+    For a task that does not request the resource, or does not fit on the node by its requests, that is the whole free
+    amount; for other tasks, the amount in parts that are too small. `parts` (nodes x parts, int64) has the free amount
     of each part of a node, such as its GPUs, a complete one being `whole`: a task asks for a share of one part, or for
     several complete ones. Without it the free amount of a node is one pool. Cordoned nodes have nothing free.
     """

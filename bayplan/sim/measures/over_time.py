@@ -147,12 +147,12 @@ class _ByNode(msgspec.Struct, frozen=True):
     first: Bools
     """Whether a move is the first of its node."""
     size: int
-    """The number of moves, those of no node included."""
+    """The number of moves, including moves without a node."""
 
     @staticmethod
     def of(node: Ints) -> _ByNode:
         order = np.argsort(node, kind="stable")
-        order = order[np.searchsorted(node[order], 0) :]  # without those of no node
+        order = order[np.searchsorted(node[order], 0) :]  # without moves that have no node
         here = node[order]
         first = np.ones(len(order), dtype=np.bool_)
         first[1:] = here[1:] != here[:-1]

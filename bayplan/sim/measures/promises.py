@@ -42,7 +42,7 @@ def overpromised_amounts(
 
 
 def _rest(use: NodeUse) -> int:
-    """Offered, less what pods on the node request."""
+    """The capacity minus the requests of pods on the node."""
     return use.node.allocatable.get(GPU_MILLI, 0) - use.after.get(GPU_MILLI, 0)
 
 
@@ -78,7 +78,9 @@ def _is_assignable(sizes: Sequence[int], gpus: int) -> bool:
         if (place, free) in seen:
             continue
         seen.add((place, free))
-        for left in sorted(set(free), reverse=True):  # the last one is tried first: the fullest
+        for left in sorted(
+            set(free), reverse=True
+        ):  # the last one is tried first, which is the fullest
             if left >= sizes[place]:
                 i = free.index(left)
                 changed = (*free[:i], left - sizes[place], *free[i + 1 :])

@@ -187,7 +187,7 @@ def arrival_rows(pods: Sequence[PodResult], nodes: Sequence[NodeUse]) -> Iterato
 
     Both are shares of the nodes' capacity, per resource, and include the use before the run.
 
-    Pods that end or are preempted are not subtracted: this is the course of a cluster that is filled.
+    Pods that end or are preempted are not subtracted: the rows show how the cluster is filled.
     """
     left = [use for use in nodes if use.removed_s is None]
     objects: list[Pod | Node] = [*(use.node for use in left), *(result.pod for result in pods)]
@@ -231,7 +231,7 @@ def jain_index(values: Sequence[float]) -> float:
 def measure_fairness(
     pods: Sequence[PodResult], nodes: Sequence[NodeUse], end_s: float
 ) -> dict[str, float]:
-    """The parts that namespaces got of what they asked for, by their dominant shares; empty when there is only one.
+    """The parts of their requests that namespaces got, by dominant shares; empty if there is only one namespace.
 
     The dominant share of a namespace is the largest of its shares of each resource (Ghodsi et al., NSDI 2011). Shares
     are means over the time of the run; without time, those at the end.

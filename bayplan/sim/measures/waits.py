@@ -1,4 +1,4 @@
-"""Waits: how long pods waited for a node, and how much longer they took for it, as distributions."""
+"""Waits: the times that pods waited for a node, and their slowdowns, as distributions."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class SampledSeries(MeansOverTime):
     end_s: float = 0.0
 
     def add(self, start_s: float, end_s: float, value: float) -> None:
-        """The quantity had this value from `start_s` to `end_s`."""
+        """Add the value that the quantity had from `start_s` to `end_s`."""
         if value > self.peak:
             self.peak, self.peak_at_s = value, start_s
         self.end_s = end_s
@@ -55,7 +55,7 @@ class SampledSeries(MeansOverTime):
             sums[i] += value * max(inside, 0.0)
 
     def _merge(self) -> None:
-        """Make one of each two parts."""
+        """Merge each pair of parts."""
         sums = [*self._sums, 0.0]
         self._sums = [sums[i] + sums[i + 1] for i in range(0, len(sums) - 1, 2)]
         self._width_s *= 2
@@ -93,7 +93,7 @@ class RunningUse:
             self._count(obj, 1)
 
     def change(self, at_s: float, old: Pod | Node | None, new: Pod | Node | None) -> None:
-        """Something comes, changes or goes."""
+        """Record that an amount is added, changed or removed."""
         if at_s > self._since_s:
             self._pass(at_s)
         if old is not None:

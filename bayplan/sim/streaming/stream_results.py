@@ -112,7 +112,7 @@ class StreamedResults(Results):
             self._pass_on(result)
 
     def _note_victims(self) -> None:
-        """Take over the evictions, of which the cluster keeps a list."""
+        """Record the victims from the cluster's list of evictions."""
         evictions = self._cluster.evictions
         if evictions:
             for victim, preemptor in evictions:

@@ -83,7 +83,7 @@ class LeavingPods(WatchHandler):
             self._finished.append(new)
 
     def on_delete(self, obj: Any) -> None:
-        """Record a pod or a job that went."""
+        """Record a deleted pod or job."""
         if isinstance(obj, Pod | Job):
             self._deleted.append(obj)
 
@@ -125,9 +125,9 @@ def _later(objects: Iterable[InputObject]) -> Iterator[ClusterObject]:
 
 
 class Arrivals:
-    """Adds each object when its time has come; only the next one is in memory.
+    """Adds each object at its time; only the next one is in memory.
 
-    Of all that happens at one time, arrivals are first, as in a simulation that has all objects from the start.
+    Arrivals come before all other events of the same time, as in a simulation that has all objects from the start.
     """
 
     def __init__(

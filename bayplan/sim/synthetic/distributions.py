@@ -1,4 +1,4 @@
-"""Distributions: numbers that are drawn: fixed, from a list, exponential, lognormal, Pareto, or geometric."""
+"""Distributions: random numbers: fixed, from a list, exponential, lognormal, Pareto, or geometric."""
 
 from __future__ import annotations
 

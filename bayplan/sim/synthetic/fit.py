@@ -25,9 +25,9 @@ from .model import KIND
 from .processes import DAY_S, HOUR_S
 
 MAX_KINDS = 50
-"""Kinds of requests that a model has, the most frequent ones."""
+"""Limit on the kinds of requests in a model; the most frequent ones are used."""
 OWN_DURATION = 30
-"""Pods of a kind that are enough for durations of its own."""
+"""Number of pods from which on a kind gets its own durations."""
 GAP_SHARE = 0.1
 """Part of the mean gap below which two arrivals belong to one burst."""
 BURSTY = 1.5
@@ -172,7 +172,7 @@ def _jobs(pods: Iterable[Pod]) -> list[dict[str, Any]]:
 
 
 def _duration(pods: Iterable[Pod]) -> dict[str, Any] | None:
-    """The distribution of durations under which they are more likely; None when no pod ends."""
+    """The distribution under which the durations are most likely; None when no pod ends."""
     texts = [pod.annotations.get(DURATION) for pod in pods]
     seconds = [value for text in texts if text and (value := parse_duration(text))]
     if not seconds:

@@ -19,7 +19,7 @@ GROUP_VERSION = "scheduling.k8s.io/v1alpha2"
 def generate(model: WorkloadModel, seed: int = 0) -> Iterator[Manifest]:
     """Yield the nodes, a Timeline of their failures if there are any, and the jobs in the order of their arrival.
 
-    Arrivals, jobs and failures are drawn apart: other jobs arrive at the same times, and nodes fail as before.
+    Arrivals, jobs and failures are drawn independently: with other jobs, arrivals and failures stay the same.
     """
     nodes = list(_nodes(model))
     yield from nodes
