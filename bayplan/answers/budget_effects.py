@@ -27,7 +27,7 @@ class BudgetUse(PlainPart):
     down: int = 0
     """Number of them without a ready successor."""
     at_once: int = 0
-    """The most that were down at the same time."""
+    """The largest number of pods that were down at the same time."""
 
     @property
     def is_violated(self) -> bool:
@@ -68,9 +68,8 @@ class BudgetCounts:
         return all(use.down < use.allowed for use in self.uses_of(pod))
 
     def follow(self, pod: Pod) -> None:
-        """Read how many disruptions the budgets of a pod, which was not evicted yet, allow now.
-
-        They allow more than at first after waiting pods that they select were placed.
+        """Read the disruptions that the budgets of a pod that was not evicted yet allow now: more than before if
+        waiting pods that they select were placed.
         """
         for use in self.uses_of(pod):
             budget = self._cluster.get("PodDisruptionBudget", *use.budget.split("/", 1))

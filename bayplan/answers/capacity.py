@@ -1,7 +1,7 @@
 """Capacity: how many more pods or pod groups of a mix fit, on which nodes, and which resource runs out first.
 
-Copies are placed one after the other by the scheduler until one does not fit. They do not preempt. Where each node
-takes as many as its amounts allow, whatever the order, they are counted per node instead of placed.
+Copies are placed one after the other by the scheduler until one does not fit. They do not preempt. If only amounts
+limit the copies on a node, they are counted per node instead of placed.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class KindCapacity(PlainPart):
     """For the copy that did not fit: number of nodes per reason."""
     message: str = ""
     holders: Counter[str] = field(default_factory=Counter)
-    """The same for the nodes that could run a copy if they were empty, by their amounts."""
+    """Number of nodes per reason, for the nodes that could run a copy if they were empty, by their amounts."""
 
 
 @dataclass(slots=True, repr=False)
@@ -174,9 +174,9 @@ def find_capacity(
 
     Without a limit, copies that can be counted are all counted; others are placed up to DEFAULT_COPIES.
 
-    Pending pods of the cluster are tried first; with `as_is` they take no room. `nodes` restricts the
-    copies to nodes with these names or labels (`key=value`), as a node affinity would. Raises
-    InputError when an API server would reject a kind.
+    Pending pods of the cluster are tried first; with `as_is` they use nothing. `nodes` restricts the copies to nodes
+    with these names or labels (`key=value`), as a node affinity would. Raises InputError when an API server would
+    reject a kind.
     """
     if not kinds:
         raise InputError("expected at least one kind of pods; got none")
@@ -241,7 +241,7 @@ class _Filling:
         return None if is_beyond else counts
 
     def _fill(self, counts: Ints) -> tuple[int, str]:
-        """Use the room of the copies; returns their number, and the kind of which no further copy fits."""
+        """Count the copies on the nodes; returns their number, and the kind of which no further copy fits."""
         cache, kind, found = self._scheduler.cache, self._kinds[0], self._found[0]
         for row in np.flatnonzero(counts).tolist():
             count = int(counts[row])
@@ -341,7 +341,7 @@ class _Filling:
         return self._stage.simulation.refusal_of(pod.replace(name=self._name_of(pod), uid=""))
 
     def _name_of(self, obj: Pod | PodGroup) -> str:
-        """The name of a copy, unlike those that controllers give."""
+        """The name of a copy, which differs from names that controllers give."""
         return f"{obj.name}-copy-{self._copies}"
 
     def _add(self, pod: Pod, group: str) -> Pod:

@@ -26,18 +26,18 @@ from ..trials import Step, TrialCluster
 LAG_S = 1.0
 """A scheduler may receive a change, and write a binding, this much later or earlier than the observer receives it."""
 WRITE_S = 5.0
-"""A binding may become visible this long after that of a later decision, where an API server is slow."""
+"""Seconds by which a binding may become visible after the binding of a later decision, if an API server is slow."""
 REACH_S = 10.0
-"""A binding becomes visible this long after its decision, at most."""
+"""The longest time in seconds after a decision until its binding becomes visible."""
 KEPT_S = 30.0
-"""Age of the changes that are kept."""
+"""Seconds for which changes are kept."""
 MOST_CHANGES = 20_000
 MOST_STATES = 256
 """Limit on the states that one decision is compared with."""
 LIKELY = 6
 """Sets of bindings that are compared with many states of other objects."""
 WIDEST = 24
-"""Changes, and bindings, that are left out or anticipated, at most."""
+"""Limit on the changes, and on the bindings, that are left out or anticipated."""
 
 Key: TypeAlias = tuple[str, str, str]
 
@@ -81,7 +81,7 @@ class PastState(msgspec.Struct, frozen=True):
 
     @property
     def is_present(self) -> bool:
-        """Whether it is the state just before the change itself."""
+        """Whether this is the state just before the change itself."""
         return not (self.left_out or self.anticipated)
 
     def has(self, number: int) -> bool:
@@ -299,7 +299,9 @@ def is_before(one: Change, moment: Change) -> bool | None:
 
 
 def _list_key(change: Change) -> tuple[int, bool, str, str]:
-    """Place of a pod in the queue of a scheduler that has just started: waiting pods are ordered by name."""
+    """Sort key of a pod in the queue of a scheduler that has just started, in which waiting pods are ordered by
+    name.
+    """
     return -change.pod.priority, not change.is_listed, change.pod.namespace, change.pod.name
 
 
@@ -339,7 +341,7 @@ def _as_placed(placed: Sequence[Change], bindings: Sequence[Change], moment: int
 
 
 def _nearest_pairs(others: list[Shift], bindings: list[Shift], moment: int) -> Iterator[PastState]:
-    """Every combination, those of small shifts first."""
+    """Every combination, with small shifts first."""
     for distance in range(len(others) + len(bindings) - 1):
         for n in range(max(0, distance - len(bindings) + 1), min(distance + 1, len(others))):
             yield PastState.of(moment, others[n], bindings[distance - n])

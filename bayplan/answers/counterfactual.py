@@ -162,7 +162,7 @@ class _Search:
                 return None
             new = sum(one.plugin not in known for one in after)
             still = sum(one.plugin == refused.plugin for one in after)
-            again = sum(_key(one) in self._seen for one in after)  # it would loop
+            again = sum(_key(one) in self._seen for one in after)  # the search would loop
             return still + new + again, len(after)
 
         tried: list[tuple[Cost, Remedy]] = []
@@ -255,7 +255,7 @@ FAR = {
 UNKNOWN = 4.0
 """A plugin without known remedies."""
 FOR_GOOD = 0.5
-"""Added when evicting pods would not help."""
+"""Added to a distance if evicting pods would not help."""
 
 
 def distances(refusals: AllRefusals) -> Floats:

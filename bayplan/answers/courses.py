@@ -1,4 +1,4 @@
-"""Courses: how a drain, an upgrade or a roll-out goes, step by step, and where it stalls."""
+"""Courses: the steps of a drain, an upgrade or a roll-out, and where it stalls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DrainStall(PlainPart):
     budget: str = ""
     """`namespace/name` of the budget that refuses; empty when several select a pod."""
     allows: str = ""
-    """Disruptions that the budget allows; a part of the cause."""
+    """Number of disruptions that the budget allows; part of the cause."""
     no_node: str = ""
     """Reason why its evicted pods have no node; a part of the cause."""
     is_refused: bool = False
@@ -72,7 +72,7 @@ class DrainCourse(PlainPart):
 
     @property
     def drained(self) -> int:
-        """Number of nodes on which no pod is left that should go."""
+        """Number of nodes without a pod that has to be evicted."""
         stuck = {node for stall in self.stalls for node in stall.nodes}
         return len(self.nodes) - len(stuck)
 

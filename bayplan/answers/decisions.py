@@ -1,7 +1,7 @@
 """Decisions: the decisions of a scheduler, as its cluster shows them, each judged in the state it was made in.
 
-The follower receives the changes of a cluster, recorded or live. Its own choices have no effect: every pod is where it
-was.
+The follower receives the changes of a cluster, recorded or live. Its own choices have no effect: pods stay where the
+cluster has them.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ UNSCHEDULABLE, GATED = "Unschedulable", "SchedulingGated"
 
 
 class _PendingPod(msgspec.Struct):
-    """A pod without a node, as it was last seen."""
+    """The last version of a pod without a node."""
 
     pod: Pod
     created_s: float
     is_fresh: bool = False
-    """Whether it is tried in the order of arrival: it came after the start, and nothing holds it back."""
+    """Whether it is tried in the order of arrival: it was created after the start, and nothing holds it back."""
     assumed_on: str = ""
     """The node on which the scheduler counts it already, while its volumes or claims are made."""
     is_listed: bool = False
@@ -145,9 +145,10 @@ class DecisionFollower:
     def resolving(
         self, at_s: float, is_over: Callable[[], bool] = lambda: False
     ) -> Generator[None, None, None]:
-        """Judge them, the oldest first, until `is_over`; yields between two states, while the view shows one of them.
+        """Judge the open decisions, the oldest first, until `is_over`; yields between two states, while the view shows
+        one of them.
 
-        Together they cost less: the view goes from one past state to the next, and back once.
+        Judging them together costs less: the view moves from one past state to the next, and back once.
         """
         if not self._is_due(at_s):
             return
@@ -214,7 +215,7 @@ class DecisionFollower:
             self._take_waiting(at_s, pod, stored)
 
     def _take_placed(self, at_s: float, pod: Pod, stored: Pod | None) -> None:
-        """A pod with a node: it has just got it if it was pending."""
+        """Handle a pod with a node, which it has just got if it was pending."""
         known = self._pending.pop(pod.uid, None)
         if known is None or known.assumed_on == pod.node_name:
             self._history.follow(at_s, stored, pod)
@@ -222,7 +223,7 @@ class DecisionFollower:
         self._decided(at_s, known, pod.node_name, stored, pod)
 
     def _take_waiting(self, at_s: float, pod: Pod, stored: Pod | None) -> None:
-        """A pod without a node: new, refused, nominated, or waiting for its volumes."""
+        """Handle a pod without a node: new, refused, nominated, or waiting for its volumes."""
         known = self._pending.get(pod.uid)
         if known is None:
             self._history.follow(at_s, stored, pod)
@@ -265,7 +266,7 @@ class DecisionFollower:
                 self._absences.expect(pod, at_s)
 
     def _leave(self, pod: Pod, at_s: float) -> None:
-        """A pod was deleted, perhaps before anything was decided about it."""
+        """Handle a deleted pod, perhaps before anything was decided about it."""
         known = self._pending.pop(pod.uid, None)
         if known is not None and not known.has_decision:
             self._absences.forget(pod)
@@ -306,7 +307,7 @@ class DecisionFollower:
             self._doubts.append(_Doubt(decision, moment))
 
     def _note_start(self, first: _PendingPod) -> None:
-        """A scheduler has started: it tries the waiting pods in another order than that of their arrival."""
+        """Note that a scheduler has started: it tries the waiting pods in another order than they arrived."""
         name = first.pod.scheduler_name
         for one in (first, *self._pending.values()):
             if one.pod.scheduler_name == name:
@@ -347,7 +348,7 @@ class SchedulerAbsences:
         self._waiting.get(pod.scheduler_name, set()).discard(pod.uid)
 
     def end(self, pod: Pod, at_s: float) -> bool:
-        """Note a decision; whether its scheduler was away before it."""
+        """Note a decision; returns whether its scheduler was away before it."""
         name = pod.scheduler_name
         waiting = self._waiting.get(name)
         was_silent = bool(waiting) and at_s - self._silent_since_s[name] > AWAY_S

@@ -120,7 +120,7 @@ def _note_changes(
 
 
 def _runner_up(view: TrialCluster, pod: Pod, account: PodExplanation) -> RunnerUp | None:
-    """Add the changes with which the second-best node would win; for a pod on another node, those for that one."""
+    """The changes with which the second-best node would win, or the pod's own node if that is not the best."""
     best = account.choice
     if best is None or best.runner_up is None:
         return None
@@ -231,7 +231,7 @@ def _by_node(
 
 
 def _rank(nodes: list[ScoredNode], winner: str) -> None:
-    """Sort the nodes: best first, the winner before those that are equal, these by name."""
+    """Sort the nodes: best first; among equal ones the winner first, then by name."""
     nodes.sort(key=attrgetter("name"))
     nodes.sort(key=attrgetter("total"), reverse=True)
     best = next((i for i, node in enumerate(nodes) if node.name == winner), None)
@@ -372,7 +372,7 @@ def find_causes(view: TrialCluster, pod: Pod, refused: Sequence[RefusedNodes]) -
 
 
 def _refused_by(plugin: str, refused: Sequence[RefusedNodes]) -> str | None:
-    """The first node that the plugin refuses, one that no other refuses before others."""
+    """The first node that the plugin refuses; nodes that no other plugin refuses are preferred."""
     for group in sorted(refused, key=lambda group: len(group.refusals)):
         if group.nodes and any(refusal.plugin == plugin for refusal in group.refusals):
             return group.nodes[0]

@@ -137,5 +137,5 @@ class PodGroupExplanation(SettledAnswer, Data, kw_only=True):
 
     @property
     def has_node(self) -> bool:
-        """Whether members have nodes, or would get them."""
+        """Whether some members have nodes, or would get them."""
         return self.verdict in (GroupVerdict.PLACED, GroupVerdict.FITS, GroupVerdict.EMPTY)

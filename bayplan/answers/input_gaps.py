@@ -18,8 +18,8 @@ NO_BUDGETS = (
 def eviction_gaps(cluster: MemoryCluster, pods: Iterable[Pod]) -> list[str]:
     """Notes on objects that the eviction of `pods` depends on and a dump lacks.
 
-    A live cluster, a snapshot and a dump of all kinds have namespaces: there is no gap, they have no such objects. The
-    same holds for manifests that no API server stored.
+    A live cluster, a snapshot and a dump of all kinds have namespaces; they are complete, so missing objects do not
+    exist. The same holds for manifests that no API server stored.
     """
     if any(namespace.creation_timestamp for namespace in cluster.list("Namespace")):
         return []

@@ -44,7 +44,7 @@ class JudgedDecision(ComparedPod, msgspec.Struct, kw_only=True):
     at_s: float
     """Time when it became visible."""
     number: int = 0
-    """Its place among the decisions, in the order in which they became visible."""
+    """Its position among the decisions, in the order in which they became visible."""
     node_name: str = ""
     """The node that the pod got, or waits for while its volumes are made; "" for a refusal."""
     message: str = ""

@@ -49,9 +49,9 @@ class UseAgainstRequests(PlainPart):
     conclusion: str = ""
     """The answer by use, in a sentence."""
     by_use: dict[str, Any] = field(default_factory=dict)
-    """The same as plain data."""
+    """The use as plain data."""
     noun: str = "running pods"
-    """The pods that are counted."""
+    """Name of the counted pods, for texts."""
 
     @classmethod
     def of(cls, objects: Iterable[InputObject], use: MeasuredUse) -> UseAgainstRequests:

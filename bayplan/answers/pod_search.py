@@ -159,7 +159,7 @@ def _of_workload(
 
 
 def _refused(view: TrialCluster, kind: str, name: str, namespace: str | None) -> str:
-    """Reason why a limit range or a quota keeps its pods out of the cluster, to end a message; empty if none does."""
+    """End of a message: why a limit range or a quota refuses the pods of the workload; empty if none does."""
     for refusal in view.settlement.refused:
         if (refusal.kind, refusal.name) == (kind, name) and namespace in (None, refusal.namespace):
             return f", refused: {refusal.message}"

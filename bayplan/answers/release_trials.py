@@ -91,8 +91,8 @@ class ReleaseTrials:
         return tuple(judge.groups is not None for judge in self._judges)
 
     def try_pods(self, pods: Sequence[Pod], is_group: bool) -> list[dict[str, TrialResult]]:
-        """One pod, or the members of a group that wait together, with each of the releases, by their keys; explained
-        where the releases differ, and where a single pod gets no node.
+        """Try one pod, or the waiting members of a group, with each of the releases; returns results by pod key. They
+        are explained if the releases differ, or if a single pod gets no node.
         """
         found = [_try(judge, pods, is_group) for judge in self._judges]
         if _decisions(found[0]) == _decisions(found[1]) and (is_group or _all_placed(found[0])):

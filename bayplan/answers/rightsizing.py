@@ -49,7 +49,7 @@ class RequestProposal(PlainPart):
 
     @property
     def frees(self) -> int:
-        """Of all pods together; negative where the use is above the request."""
+        """The amounts that all pods together free; negative where the use is above the request."""
         return (self.requested - self.proposed) * self.pods
 
 

@@ -89,7 +89,7 @@ class _Contest:
 
 
 def _is_ahead(node_name: str, attempt: Attempt) -> bool:
-    """Whether no other node has as many points, with those of extenders."""
+    """Whether the node has more points than any other, including points of extenders."""
     totals = attempt.explanation.totals if attempt.explanation is not None else {}
     mine = totals.get(node_name)
     return mine is not None and all(

@@ -59,7 +59,7 @@ class Situation:
         return self.refusals_after(self.subject, changes)
 
     def refusals_after(self, pod: Pod, changes: Sequence[ObjectChange]) -> list[Refused]:
-        """The same for a cluster with changes already made, in which the subject is `pod`."""
+        """The refusals of a cluster with changes already made, in which the subject is `pod`."""
         try:
             changed, steps = self._steps(pod, changes)
             with self.view.changed(steps):

@@ -102,7 +102,7 @@ class Stage:
 
     @cached_property
     def budgets(self) -> BudgetCounts:
-        """The disruption budgets, which count from the first use on."""
+        """The disruption budgets, counted from the first call on."""
         return BudgetCounts(self.cluster)
 
     def begin(self, on_progress: OnProgress | None = None) -> None:

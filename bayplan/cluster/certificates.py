@@ -36,7 +36,7 @@ def is_unforgeable(host: str) -> bool:
 
 
 VALID_FROM = datetime(2000, 1, 1, tzinfo=UTC)
-"""Long ago: the clock of a client may be wrong."""
+"""Far in the past, because the clock of a client may be wrong."""
 VALID_UNTIL = datetime(2200, 1, 1, tzinfo=UTC)
 
 

@@ -89,7 +89,7 @@ def write_private(file: Path, content: bytes) -> None:
 
 
 def read_private(file: Path) -> bytes | None:
-    """The bytes of a file, which is its owner's only from now on; None if there is none.
+    """The bytes of a file, which gets a mode for its owner only; None if there is none.
 
     Raises InputError if it belongs to another user, OSError if it cannot be read.
     """

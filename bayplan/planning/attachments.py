@@ -1,8 +1,8 @@
-"""Attachments: volumes of CSI drivers and devices, which pods take of a node besides the amounts they request.
+"""Attachments: volumes of CSI drivers and devices, which pods use on a node besides the amounts they request.
 
-They are counted like resources, each under a name of its own, in the bound and in the choice of types. Only attachments
-that certainly take a place of their own are counted: volumes and claims that one pod alone uses, on types with a known
-number of them.
+They are counted like resources, each under its own name, in the bound and in the choice of types. Only attachments that
+are certain to be counted separately are included: volumes and claims that a single pod uses, on types with a known
+limit.
 """
 
 from __future__ import annotations

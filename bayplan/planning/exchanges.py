@@ -48,9 +48,10 @@ class FleetExchanges:
         is_known: Callable[[Fleet], bool],
         scale: int = 1,
     ) -> Fleet | None:
-        """A fleet near `fleet` with a price within two limits, enough of every resource, and not known; None if none.
+        """Draw a fleet near `fleet`, with a price within two limits and enough of every resource, that was not tried;
+        None if none is found.
 
-        Nodes are exchanged `scale` at a time.
+        `scale` nodes are exchanged at a time.
         """
         options, counts = self.probe.options, fleet.by_option()
         room = self._room(counts) - self.probe.demand @ self.probe.requests
@@ -79,7 +80,7 @@ class FleetExchanges:
         return bool((holds >= self._demand).all())
 
     def _change(self, counts: Counter[int], scale: int) -> Counter[int]:
-        """Nodes of up to two types fewer, of up to two types more."""
+        """Remove nodes of up to two types, and add nodes of up to two types."""
         draw, change = self._random, Counter[int]()
         used = [option for option, count in counts.items() if count > 0]
         for _ in range(draw.choice((0, 1, 1, 2))):
@@ -94,7 +95,7 @@ class FleetExchanges:
         return change
 
     def _placed(self, counts: Counter[int]) -> Fleet:
-        """Nodes spread over zones, at times with one of them in another zone."""
+        """The nodes spread over zones, sometimes with one of them in another zone."""
         options = self.probe.options
         fleet = spread_over_zones(+counts, options)
         if fleet and self._random.random() < ANOTHER_ZONE:

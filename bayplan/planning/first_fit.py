@@ -48,8 +48,8 @@ def pack_first_fit(
 ) -> tuple[Counter[int], bool]:
     """Nodes per option for `demand`, pods per class, and whether every pod has a node.
 
-    `start` are nodes that there are already, which count for the limits of their pools. Pods that pools leave no node
-    for are left out.
+    `start` are existing nodes, which count for the limits of their pools. Pods for which the pools have no more nodes
+    are left out.
     """
     book, is_complete = _Book(options, requests, Counter(start or {})), True
     for number in np.lexsort((-requests[:, MEMORY_COLUMN], -requests[:, CPU_COLUMN])):
@@ -164,7 +164,7 @@ def grow(
     verify: Callable[[Fleet], FleetVerdict],
     is_over: Callable[[], bool],
 ) -> FleetVerdict:
-    """Verify ever larger fleets until one is good; returns it, or that with the fewest pending pods."""
+    """Verify ever larger fleets until one is good; returns it, or the fleet with the fewest pending pods."""
     best, pods, part = verdict, int(probe.demand.sum()), FIRST_PART
     while not best.is_good and not is_over():
         left = int(verdict.missing.sum())

@@ -84,7 +84,7 @@ class FleetVerdict:
     missing: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """int64 per class: how many of them belong to it."""
     zones: frozenset[str] = frozenset()
-    """Those in which further nodes may help; all if empty."""
+    """The zones in which further nodes may help; all if empty."""
     idle: Fleet = field(default_factory=Fleet)
     """The nodes of a good fleet that run no pod but those of daemons."""
     simulation: Simulation | None = None
@@ -287,7 +287,7 @@ class Verifier:
         started_s = self.budget.spent_s()
         self.runs += 1
         if self.runs % COLLECT_EVERY == 0:
-            gc.collect()  # simulations are cycles, which Python does not search for while one runs
+            gc.collect()  # simulations contain reference cycles, and garbage collection is off while one runs
         everything = [*self._given.kept, *objects, *self._given.workload]
         seed = (self.settings.seed or 0) + further_seed
         settings = replace(self.settings, seed=seed) if further_seed else self.settings

@@ -54,7 +54,7 @@ RELAX_S = 2.0
 VARIANT_STEP = 0.015
 """Share of the price that a variant is to save."""
 LEAST_RESERVE = 0.5
-"""The share of the reserve that there must be without a type."""
+"""The least share of the reserve that must remain when a type is left out."""
 LEFT_FACTOR = 1.3
 """A pod that stays pending costs more than it is worth in the relaxed problem: a plan has gaps."""
 UNFIT = 2
@@ -64,7 +64,7 @@ MOST_STEADIED = 2
 WIDE_GAP = 0.25
 """Above the bound by this share, many nodes are exchanged at a time."""
 COARSE_SHARE = 8
-"""An eighth of the nodes at first."""
+"""Divisor of the number of nodes that are exchanged at first."""
 PATIENCE = 100
 """Number of exchanges in a row that may fail before the search ends."""
 
@@ -92,7 +92,7 @@ class FleetSearch:
     _screen: FleetScreen | None = None
 
     def __post_init__(self) -> None:
-        """Without a solution of the relaxed problem, a pod is worth a small node."""
+        """Set the value of pods: without a solution of the relaxed problem, a pod is worth a small node."""
         self._worth = np.full(len(self.probe.classes), min(one.price for one in self.probe.options))
         if self.kept_room is None and not self.demands.survive:
             self._screen = FleetScreen(self.probe, self.verifier.settings)
@@ -149,7 +149,7 @@ class FleetSearch:
         if is_complete:
             self.state.first_fit_price = fleet.price(probe.options)
         if fleet.price(probe.options) >= self.state.price - CLOSE:
-            return  # it is no plan to begin with
+            return  # too expensive as a first plan
         verdict = self._repair(fleet, self.state.price, requests=requests)
         if not verdict.is_good:
             self.state.failed = verdict
@@ -236,7 +236,7 @@ class FleetSearch:
                 yield replace(variant, tilts=(*variant.tilts, resource))
 
     def _by_tightness(self, counts: Mapping[int, int]) -> list[int]:
-        """The resources, those first of which nodes have the least more than pods request."""
+        """The resources, those with the least surplus of nodes over requests first."""
         needed = self.probe.demand @ self.probe.requests
         room = sum((self.probe.options[i].free * n for i, n in counts.items()), 0 * needed)
         spare = room / np.maximum(needed, 1)
@@ -393,7 +393,7 @@ class FleetSearch:
 
     @property
     def _penalty(self) -> float:
-        """The price of a pod that no node is had for."""
+        """The penalty for a pod without a node."""
         return 10 * max((one.price for one in self.probe.options), default=1.0)
 
     def _zone_factor(self) -> float:

@@ -1,4 +1,4 @@
-"""Fluid: the planning problem with parts of pods, which is solved at once and gives a bound at once.
+"""Fluid: the planning problem with divisible pods, which is solved quickly and gives a bound.
 
 Every node of an option holds any mix of its classes that its amounts allow; a class with a cap has no more copies than
 that on a node. Patterns of whole pods (`master.py`) are a special case, so the price is a lower bound. Cuts
@@ -84,7 +84,9 @@ class PlanningProblem:
         return len(self.demand) + len(self.pool_rows) + kept
 
     def least(self) -> Floats:
-        """The right side of these rows, all `>=`; rows of nodes that stay are scaled to their room."""
+        """The right-hand sides of these rows, which are all `>=`; rows of nodes that stay are scaled to their free
+        amounts.
+        """
         room = [] if self.kept_room is None else [-1.0] * len(self.kept_room)
         return np.array([*self.demand, *(row.least for row in self.pool_rows), *room], dtype=float)
 

@@ -28,7 +28,7 @@ class Pattern:
     copies: Ints
     value: float
     bound: float
-    """No pattern is worth more."""
+    """Upper bound for the value of every pattern."""
 
 
 def most_copies(option: NodeOption, requests: Ints, demand: Ints) -> Ints:

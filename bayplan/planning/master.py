@@ -1,12 +1,12 @@
-"""Master: how many nodes with which pattern of pods, by column generation, and a bound that no plan is below.
+"""Master: the number of nodes for each pattern of pods, by column generation, and a lower bound for every plan.
 
 Rows: each class of pods must be covered; each pool keeps its minimum, its maximum and its limits. All rows are of the
 form `>=`, so dual values are not negative. For every node option the knapsack gives the highest ratio of dual value to
 price; duals divided by the worst ratio are feasible for all patterns, so their value is a lower bound (Farley).
 
-Patterns are searched at a point between the best feasible duals so far, which begin as those of the fluid problem,
-and the duals of the last solution: these jump from one round to the next, and a bound made of them alone is poor until
-the end.
+Patterns are searched at a point between the best feasible duals so far, which begin as those of the fluid problem, and
+the duals of the last solution: these jump from one round to the next, and a bound made of them alone is poor until the
+end.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Relaxation:
     """State of the column generation."""
 
     bound: float
-    """No plan is below this price."""
+    """Lower bound for the price of every plan."""
     price: float = np.inf
     """The price of the relaxed problem with the patterns so far."""
     is_complete: bool = False

@@ -21,7 +21,7 @@ from .node_types import NodeType
 from .search_state import SearchState
 
 LACKING = ("Insufficient ", "Too many pods")
-"""In the messages of the scheduler."""
+"""Text in the scheduler's messages about a lack of resources."""
 BETWEEN_PODS = ("affinity rules", "topology spread constraints")
 """Refusals by other pods, which more nodes of the same kind do not change."""
 
@@ -226,7 +226,7 @@ def pending_by_workload(pods: Sequence[Pod]) -> Counter[str]:
 
 
 def plan_of(state: SearchState, verdict: FleetVerdict, options: Sequence[NodeOption]) -> NodePlan:
-    """The plan that a search came to, or the last fleet that it tried, without its surroundings."""
+    """The plan that a search found, or the last fleet that it tried."""
     simulation = verdict.simulation
     pods = list(simulation.cluster.list("Pod")) if simulation is not None else []
     price = verdict.fleet.price(options)
@@ -264,7 +264,7 @@ class NodeExchange(PlainPart):
     staying: dict[str, str] = field(default_factory=dict)
     """The nodes that are never removed, each with the reason; no pod is planned on them."""
     unknown: list[str] = field(default_factory=list)
-    """Those of them that match no type."""
+    """The nodes that match no type."""
     moves: list[PodChange] = field(default_factory=list)
     pending: dict[str, str] = field(default_factory=dict)
     """Pods that have no node after the last step, with their messages."""

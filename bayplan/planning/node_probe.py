@@ -1,7 +1,7 @@
 """Node probe: which pods an empty node of each type can run, by the scheduler's filters.
 
 A cluster with one node of each type and zone, its daemons placed, answers for every class of pods. A refusal by a
-filter that compares a pod with other pods is no answer, because the other pods are missing there.
+filter that compares a pod with other pods does not count, because the other pods are missing there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .plan_input import PlanInput
 from .pools import NodePool
 
 COMPARES_PODS = frozenset({"InterPodAffinity", "PodTopologySpread"})
-"""Their refusals on an empty node may not hold when other pods run."""
+"""Plugins whose refusals on an empty node may not hold when other pods run."""
 OF_ONE_POD = frozenset(
     {
         "apps.kubernetes.io/pod-index",
@@ -40,7 +40,7 @@ OF_ONE_POD = frozenset(
         "statefulset.kubernetes.io/pod-name",
     }
 )
-"""Labels that tell the pods of one workload apart."""
+"""Labels that differ between the pods of one workload."""
 CLAIM_KINDS = ("PersistentVolumeClaim", "ResourceClaim")
 NO_CAP = 1 << 40
 
@@ -83,11 +83,11 @@ class Probe:
     """The number of a pod's class, by `class_key`."""
     unplaceable: list[UnplaceableClass] = field(default_factory=list)
     unplaceable_keys: set[tuple[object, ...]] = field(default_factory=set)
-    """Their `class_key`."""
+    """The `class_key` of each pod that no type can run."""
     order: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """int64 per pod, in the order in which the scheduler tries them: the number of its class."""
     attachments: set[str] = field(default_factory=set)
-    """Those of `resources` that are no amounts of nodes (`attachments.py`)."""
+    """The members of `resources` that are not amounts of nodes (`attachments.py`)."""
     sharing: int = 0
     """Number of kinds of pods that use volumes or claims together with others."""
     claiming: int = 0
@@ -118,7 +118,7 @@ def class_label(pod: Pod) -> str:
 
 
 def class_key(pod: Pod) -> tuple[object, ...]:
-    """Equal for pods that are planned alike."""
+    """A key that is equal for pods that are planned alike."""
     labels = (item for item in pod.labels.items() if item[0] not in OF_ONE_POD)
     return pod.namespace, id(pod.spec.template or pod.spec), tuple(sorted(labels))
 

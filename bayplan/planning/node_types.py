@@ -1,4 +1,4 @@
-"""Node types: the shape and the price of nodes that can be had, and the objects of a new one."""
+"""Node types: the shape and the price of available nodes, and the objects of a new one."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def plan_nodes(
 
 
 def begin_search(pools: Sequence[NodePool], request: PlanRequest) -> SearchState:
-    """The state of a search for a plan, whose time runs from now on; raises InputError when it cannot be found."""
+    """Begin a search for a plan, and its time; raises InputError if there can be no plan."""
     state = SearchState(TimeBudget(request.time_limit_s, request.spent_s))
     load_highs()
     check_prices(pools)
@@ -180,7 +180,7 @@ def _kept_room(given: PlanInput, probe: Probe, settings: Settings) -> Ints:
 
 
 def _messages(simulation: Simulation) -> dict[str, str]:
-    """Reason why pods stay pending, in the scheduler's words, by workload."""
+    """The scheduler's messages about pending pods, by workload."""
     messages: dict[str, str] = {}
     for pod in filter(is_waiting, simulation.cluster.list("Pod")):
         (name,) = pending_by_workload([pod])
@@ -296,8 +296,8 @@ def steadied(
     """A good fleet on which no pod waits with other seeds either, as far as there is time to find one.
 
     Tried in the order of their prices: dearer fleets that the search found to be good, and the fleet with nodes for the
-    pods that would wait. More nodes are no proof: they change where the other pods go. The fleet with the least risk is
-    taken when the time is over.
+    pods that would wait. More nodes are not enough, because they change where the other pods go. The fleet with the
+    least risk is taken when the time is over.
     """
     found = verifier.try_other_seeds(verdict.fleet)
     failed, price = found.failed, verdict.fleet.price(probe.options)

@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 LAST_RUNS = 8
 FINAL_RUNS = 1
-"""The answer shows the simulation of the plan, which is run once more if a worker ran it."""
+"""Simulations for the answer: that of the plan is run once more if a worker ran it."""
 
 
 class TimeBudget:
-    """Counts the processor time of this process and of its workers from its making, and simulations as they end.
+    """Counts the processor time of this process and of its workers since it was made, and the finished simulations.
 
-    Processor time, not that of the clock, so that a search comes as far on a busy machine as on an idle one.
+    It counts processor time, not wall-clock time, so that a search gets as far on a busy machine as on an idle one.
     """
 
     def __init__(

@@ -1,8 +1,6 @@
-"""Workers: copies of this process that simulate fleets beside it, one on each further core.
-
-They are forked, so they have the workload and the plugins as they are here, and nothing is loaded again. Their answers
-are those of this process: they save time and change no result. There are none outside of Linux: libraries of other
-systems may fail in a forked process.
+"""Workers: copies of this process that simulate fleets in parallel, one on each further core. They are forked, so they
+have the same workload and plugins, and nothing is loaded again. Their answers equal those of this process: they save
+time and change no result. There are none outside of Linux: libraries of other systems may fail in a forked process.
 
 Of their processor time only that is counted for which this process has to wait: what a task took beyond the processor
 time that this process spent since it was sent.
@@ -30,7 +28,7 @@ class FleetTask(NamedTuple):
 
     fleet: Fleet
     further_seed: int = 0
-    """0 if it is to be verified."""
+    """The additional seed; 0 if the fleet is to be verified."""
 
     def key(self) -> object:
         """Equal for the same simulations."""
@@ -143,7 +141,7 @@ class WorkerPool:
         self.answers.clear()
 
     def forsake(self) -> None:
-        """In a worker: those of the process that it is a copy of are not its own."""
+        """In a worker: forget the workers of the parent process."""
         self._workers, self._backlog, self.size = [], [], 0
 
     def _receive(self, worker: FleetWorker) -> None:
@@ -174,7 +172,7 @@ class WorkerPool:
 
 
 def count_workers() -> int:
-    """Number of workers that can run beside this process."""
+    """Number of workers that can run in addition to this process."""
     if sys.platform != "linux":
         return 0
     return min(len(os.sched_getaffinity(0)) - 1, MOST_WORKERS)

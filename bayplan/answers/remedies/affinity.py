@@ -46,7 +46,7 @@ def please_pods(ask: Ask) -> Iterator[Remedy]:
 
 
 def _avoid_keepers(ask: Ask) -> Iterator[Remedy]:
-    """Remove pods whose anti-affinity rejects this one, or its label that they select."""
+    """Remove pods whose anti-affinity rejects this one, or remove the label of this pod that they select."""
     keepers, keys = [], dict[str, None]()
     pod, namespaces = ask.pod, ask.view.table.namespaces
     for node, other in placed_pods(ask.view):

@@ -100,7 +100,7 @@ def in_words(changes: Sequence[ObjectChange]) -> Remedy:
 
 
 def leaving(goal: str, pods: Sequence[Pod], why: str = "", most: int = MOST_PODS) -> Remedy:
-    """A proposal that these pods leave their nodes; without changes, and so none, where they are too many."""
+    """A proposal that these pods leave their nodes; without changes, so that it is dropped, if they are too many."""
     return remedy(goal, *[delete_pod(pod, why) for pod in (pods if len(pods) <= most else ())])
 
 
@@ -131,12 +131,12 @@ def placed_pods(view: TrialCluster) -> Iterator[tuple[Node, Pod]]:
 
 
 def add(obj: ClusterObject, path: str, to: Any, text: str = "") -> ObjectChange:
-    """A new field or list item."""
+    """Addition of a field or list item."""
     return ObjectChange(kind=ChangeKind.ADD, object=ObjectRef.of(obj), path=path, to=to, text=text)
 
 
 def replace(obj: ClusterObject, path: str, before: Any, to: Any, text: str = "") -> ObjectChange:
-    """A new value of an existing field."""
+    """Replacement of the value of a field."""
     ref = ObjectRef.of(obj)
     return ObjectChange(
         kind=ChangeKind.REPLACE, object=ref, path=path, from_=before, to=to, text=text

@@ -156,7 +156,7 @@ class NodeSearch(PlainPart):
 
     @property
     def nodes(self) -> int | None:
-        """A sufficient number; None when no number helps any pod."""
+        """A sufficient number of nodes; None if no number helps any pod."""
         if self.waiting and len(self.hopeless) >= self.waiting:
             return None
         return sum(self.counts.values())
@@ -209,7 +209,7 @@ class WhatIfAnswer(PlainPart, SettledAnswer):
 
     @property
     def notices(self) -> list[str]:
-        """Remarks to print beside the answer about the cluster after the changes."""
+        """Remarks to print with the answer about the cluster after the changes."""
         known = self.settled.refused
         return [f"refused: {refusal}" for refusal in self.refused if refusal not in known]
 

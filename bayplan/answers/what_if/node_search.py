@@ -36,11 +36,10 @@ def fit_with_nodes(
 ) -> WhatIfAnswer:
     """Number of further nodes like `like` with which every pod fits that can fit on such a node.
 
-    The nodes come before `changes`, so that a drain finds them. Several names are used in turn, as for zones; with
-    `fewest`, the number of each is chosen so that the sum is small, and `search.is_fewest` is true if it is proven to
-    be the lowest. The number is found by simulation: it is enough, and one less is not. With as many nodes of each
-    kind as waiting pods, each pod could have a node to itself; as many pods as are waiting even then cannot be
-    helped.
+    The nodes are added before `changes`, so that a drain can use them. Several names are used in turn, as for zones;
+    with `fewest`, the number of each is chosen so that the sum is small, and `search.is_fewest` is true if it is proven
+    to be the lowest. The number is found by simulation: it is enough, and one less is not. With as many nodes of each
+    kind as waiting pods, each pod could have a node to itself; as many pods as are waiting even then cannot be helped.
     """
     likes = (like,) if isinstance(like, str) else tuple(dict.fromkeys(like))
     if not likes:
@@ -128,7 +127,7 @@ class _Search:
         return best, True
 
     def _few(self) -> Counts:
-        """Few nodes: none can be left out, and no two can be exchanged for one."""
+        """Find a small number of nodes: none can be left out, and no two can be exchanged for one."""
         first = self.in_turn()
         if not sum(first):
             return first

@@ -20,12 +20,12 @@ from .rounds import DrainChange, Evictions
 
 @dataclass(frozen=True)
 class Upgrade(DrainChange):
-    """Replace nodes in turn: `surge` new nodes come first, `max_unavailable` come after their old ones.
+    """Replace nodes in turn: `surge` new nodes are added first, `max_unavailable` are added after their old ones are
+    gone.
 
-    So at most `surge` nodes are there in addition, and at most `max_unavailable` are missing. A new
-    node is a copy of the one that it replaces. A node whose drain stalls is left as it is, and the
-    next ones follow. `node_start_s` is the time until a new node is ready. The other fields are
-    those of `Drain`.
+    So there are at most `surge` additional nodes, and at most `max_unavailable` are missing. A new node is a copy of
+    the one that it replaces. A node whose drain stalls is left as it is, and the next ones follow. `node_start_s` is
+    the time until a new node is ready. The other fields are those of `Drain`.
     """
 
     nodes: tuple[str, ...] = ()

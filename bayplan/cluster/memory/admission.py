@@ -78,8 +78,8 @@ class AdmissionRefusedError(InputError):
 class Admission:
     """Sets the defaults of manifests, and refuses objects that limit ranges and quotas do not allow.
 
-    Results are cached per pod spec. With a `ledger`, quotas are applied. Objects that are from a cluster, and pods that
-    have a node, are there already, and only get defaults; `all_new`: no object is, as for an API server.
+    Results are cached per pod spec. With a `ledger`, quotas are applied. Objects from a cluster, and pods that have a
+    node, exist already and only get defaults; with `all_new`, as for an API server, every object is new.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Admission:
         if known is None:
             spec = intern_spec(replace(pod.spec, **self._defaults(pod)))
             known = spec, bool(label_keys(spec))
-            if not spec.pin:  # that of a daemon is used once
+            if not spec.pin:  # the spec of a daemon is used once
                 self._defaulted[pod.spec] = known
         spec, has_label_keys = known
         if self._ranges and pod.namespace in self._ranges and self._is_new(pod):
@@ -117,7 +117,7 @@ class Admission:
         return pod if spec is pod.spec else pod.replace(spec=spec)
 
     def admit_all(self, pods: Iterable[Pod]) -> list[Pod]:
-        """The same as `admit` for each of many pods."""
+        """Admit each of many pods; see `admit`."""
         self._refresh()
         plain: dict[PodSpec, PodSpec] = {}  # where nothing but the spec matters
         admitted: list[Pod] = []
@@ -243,7 +243,7 @@ class Admission:
 
 
 def _check_given(pod: Pod, field: str, given: Any, computed: Any) -> None:
-    """Raise AdmissionRefusedError if a new pod has another value than that of its priority class."""
+    """Raise AdmissionRefusedError if a new pod has another value than its priority class."""
     if given is not None and given != computed:
         problem = (
             f"the {field} ({given}) must not be provided in pod spec; "
@@ -253,7 +253,7 @@ def _check_given(pod: Pod, field: str, given: Any, computed: Any) -> None:
 
 
 def default_priority_class(lister: Lister | ControllerCluster) -> PriorityClass | None:
-    """The default priority class; of several, the lowest."""
+    """The default priority class; if there are several, the lowest."""
     classes: Iterable[PriorityClass] = lister.list("PriorityClass")
     return min((c for c in classes if c.global_default), key=lambda c: c.value, default=None)
 

@@ -29,7 +29,7 @@ class BudgetSyncError(BayplanError):
 
 
 class PodOwner(NamedTuple):
-    """The controller of a pod, as the pod names it."""
+    """The controller of a pod, from its owner reference."""
 
     kind: str
     name: str
@@ -110,11 +110,11 @@ class EvictionVerdict(NamedTuple):
     """A budget's verdict on an eviction."""
 
     takes_one: bool = False
-    """The eviction is allowed, and the budget allows one disruption less afterwards."""
+    """Whether the eviction is allowed and uses up one disruption of the budget."""
     refusal: str = ""
     """Reason why it is not allowed; empty when it is."""
     is_early: bool = False
-    """The status of the budget is older than its spec."""
+    """Whether the status of the budget is older than its spec."""
 
 
 def ask_budget(

@@ -52,15 +52,14 @@ ReadTemplate = Callable[[KubeObject], bytes]
 
 
 class Controllers(WorkloadPods):
-    """All workload controllers of one cluster. `pods` are those that exist or are yet to be added.
+    """All workload controllers of one cluster. `pods` are the pods that exist or will be added.
 
-    The new pods are admitted and added to the cluster. As a watcher of the cluster
-    (`cluster.watch(controllers, replay=False)`) they record changes of workloads, pods and nodes;
-    `run` does the resulting work.
+    The new pods are admitted and added to the cluster. As a watcher of the cluster (`cluster.watch(controllers,
+    replay=False)`) they record changes of workloads, pods and nodes; `run` does the resulting work.
 
-    In a `live` cluster every change of a template is rolled out, templates are compared as `live`
-    reads them, the cluster admits pods itself, others collect garbage. A feature gate not in `gates` is off. Without a
-    clock and timers (`time`) `minReadySeconds` is ignored.
+    In a `live` cluster every change of a template is rolled out, templates are compared as `live` reads them, the
+    cluster admits pods itself, others collect garbage. A feature gate not in `gates` is off. Without a clock and timers
+    (`time`) `minReadySeconds` is ignored.
     """
 
     def __init__(
@@ -118,7 +117,7 @@ class Controllers(WorkloadPods):
             return made
         except AdmissionRefusedError as error:
             self.refused.note(_key(stored), str(error))
-            self._pods.owned_by(stored).vacated = None  # daemons that are missing are made later
+            self._pods.owned_by(stored).vacated = None  # `run` creates the missing daemons
             return []
         except AdmissionError as error:
             if isinstance(error.obj, Pod):
@@ -128,7 +127,7 @@ class Controllers(WorkloadPods):
             raise error from None
 
     def take_first_daemons(self) -> list[Pod]:
-        """The daemons that came with a new node: in a cluster they are placed while other pods still avoid the node."""
+        """The daemons of new nodes: in a cluster they are placed while other pods still avoid the node."""
         found, self._first_daemons = self._first_daemons, []
         self._new_nodes.clear()
         return found
@@ -371,11 +370,11 @@ class Controllers(WorkloadPods):
             spec = replace(replica_set.spec, replicas=replicas)
             replica_set = self._cluster.update(replace(replica_set, spec=spec))
             self._on_scaled(deployment, replica_set, before)
-        # A roll-out goes on without pods that are refused.
+        # A roll-out continues without pods that are refused.
         return self._try_sync(replica_set, may_delete)
 
     def _on_scaled(self, deployment: Deployment, replica_set: ReplicaSet, before: int) -> None:
-        """A replica set was created or has another size: for events."""
+        """Handle a replica set that was created or has another size, for events."""
 
     def _sync_replica_set(self, found: ReplicaSet, may_delete: bool) -> list[Pod]:
         return self._keep(found, found.spec.selector, found.spec.template, may_delete)
@@ -473,7 +472,7 @@ class Controllers(WorkloadPods):
         return made
 
     def _delete_misplaced(self, daemon_set: DaemonSet, pods: Iterable[Pod]) -> None:
-        """Delete those of its daemons that may not stay on their nodes."""
+        """Delete the daemons that may not stay on their nodes."""
         for pod in daemons.misplaced(pods, daemon_set.spec.template, self._cluster.get):
             self._delete(pod)
 
@@ -483,7 +482,7 @@ class Controllers(WorkloadPods):
         return f"{workload.name}-{hashed}" if isinstance(workload, StatefulSet) else hashed
 
     def _delete_outdated(self, daemon_set: DaemonSet, revision: str, missing: int) -> list[str]:
-        """Delete pods of an earlier template, as many as may be unavailable; returns nodes for a new pod beside."""
+        """Delete pods of an earlier template, as far as allowed; returns nodes for an additional new pod."""
         key = _key(daemon_set)
         if not self._is_live and key not in self._changes:
             return []

@@ -187,7 +187,7 @@ class CronJobController:
         return None if due + timedelta(seconds=spec.starting_deadline_seconds) < now else due
 
     def _arm(self, cron_job: CronJob) -> None:
-        """Look at the CronJob again at its next time."""
+        """Set a timer for the next time of the CronJob."""
         now, key = self._clock.now(), (cron_job.namespace, cron_job.name)
         following = cron_job.schedule.next_after(now, cron_job.zone)
         if following is None or self._armed.get(key) == following:
@@ -206,7 +206,7 @@ class CronJobController:
         return found
 
     def _written(self, cron_job: CronJob, active: list[Job], last: str | None) -> CronJob:
-        """The CronJob with its status; it is written if that is another."""
+        """The CronJob with its status, which is written if it changed."""
         references = tuple(replace(ObjectReference.to(job), resource_version="") for job in active)
         status = replace(cron_job.status, active=references or None, last_schedule_time=last)
         if status == cron_job.status:

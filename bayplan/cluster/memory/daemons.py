@@ -86,7 +86,7 @@ def misplaced(
     template: PodTemplateSpec,
     find: Callable[[str, str, str], Node | None],
 ) -> list[Pod]:
-    """Those of the daemons that may not stay on their nodes. Only a NoExecute taint evicts one."""
+    """The daemons that may not stay on their nodes. Only a NoExecute taint evicts one."""
     spec, found = make_spec(template.spec), list[Pod]()
     for pod in pods:
         node = find("Node", "", target_node(pod))
@@ -137,11 +137,11 @@ def outdated(
     revision: str,
     is_available: Callable[[Pod], bool],
 ) -> OutdatedDaemons:
-    """The pods that are not of `revision`; as many go now as may be unavailable, those that are not available first.
+    """The pods that are not of `revision`.
 
-    So many nodes are `missing` a pod, which counts as unavailable.
-
-    With `maxSurge`, a pod goes when a new one is available on its node; so many nodes have both at a time.
+    As many as may be unavailable are deleted now, unavailable ones first; `missing` is the number of nodes without a
+    pod, which count as unavailable. With `maxSurge`, a pod is deleted when a new one is available on its node; at most
+    that many nodes have both.
     """
     strategy = daemon_set.spec.update_strategy
     if strategy is not None and strategy.type == ON_DELETE:

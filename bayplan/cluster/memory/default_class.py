@@ -27,7 +27,7 @@ def is_default_class(annotations: Mapping[str, str]) -> bool:
 
 
 def default_storage_class(cluster: Lister | ControllerCluster) -> StorageClass | None:
-    """The default storage class; of several the newest, of those the first by name."""
+    """The default storage class; if there are several, the newest, then the first by name."""
     found: list[StorageClass] = [
         one for one in cluster.list("StorageClass") if is_default_class(one.annotations)
     ]

@@ -22,7 +22,7 @@ DEFAULT_BACKOFF_LIMIT = 6
 
 
 class JobPlan(msgspec.Struct, frozen=True):
-    """The pods to create: with these indexes, or a number without; or the number to stop."""
+    """The next step for a job: indexes or a number of pods to create, or a number of pods to stop."""
 
     missing: int = 0
     missing_indexes: tuple[int, ...] = ()

@@ -29,7 +29,7 @@ READY = PodCondition(type="Ready", status="True")
 class Kubelets(StageSink, WatchHandler):
     """The kubelets of all nodes. Watches the cluster, and writes the statuses of pods with stages.
 
-    Unless `has_end`, containers that crash are not started again for ever.
+    Unless `has_end`, the number of restarts of crashing containers is limited.
     """
 
     def __init__(
@@ -84,26 +84,26 @@ class Kubelets(StageSink, WatchHandler):
     # Pods on their nodes
 
     def run(self, pod: Pod, is_ready: bool, restarts: int) -> None:
-        """The containers run."""
+        """Write that the containers run."""
         now = pod.status.condition("Ready")
         if pod.status.phase != "Running" or is_ready != (now is None or now.status == "True"):
             self._write(pod, _in_phase("Running", pod.status, READY if is_ready else UNREADY))
 
     def make_ready(self, pod: Pod) -> None:
-        """The running pod is ready."""
+        """Write that the running pod is ready."""
         self._write(pod, _in_phase("Running", pod.status, READY))
 
     def crash(self, pod: Pod, exit_code: int, wait_s: float) -> None:
-        """The containers have ended; the pod is unready while they wait for their next start."""
+        """Write that the containers have ended; the pod is unready while they wait for their next start."""
         if wait_s:
             self._write(pod, _in_phase("Running", pod.status, UNREADY))
 
     def end(self, pod: Pod, exit_code: int) -> None:
-        """The containers have ended and are not restarted."""
+        """Write that the containers have ended and are not restarted."""
         self._write(pod, pod_life.finished(pod, "Failed" if exit_code else "Succeeded"))
 
     def remove(self, pod: Pod) -> None:
-        """A terminating pod has ended."""
+        """Remove a terminating pod that has ended."""
         self._cluster.delete(pod)
 
     def _write(self, pod: Pod, status: PodStatus) -> None:

@@ -15,7 +15,7 @@ from ...api.workloads import Job, JobStatus
 from .created_names import make_name
 
 MORE_UNREAD = 50_000
-"""Changes of pods after which an index is made that was not read."""
+"""Number of changes of pods after which the index is made even if it was not read."""
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 PodKey = tuple[str, str]
@@ -35,8 +35,8 @@ class OwnedPods(msgspec.Struct):
     done_indexes: set[int] = msgspec.field(default_factory=set)
     """Indexes of the pods of an indexed job that succeeded."""
     vacated: set[str] | None = None
-    """Nodes that were the target of the last of these pods since the controller of the daemons took the set; None if
-    all nodes have to be checked.
+    """Nodes that lost their last pod of this set since the daemon controller read it; None if all nodes have to be
+    checked.
     """
     _by_target: Counter[str] | None = None
     """Made on first use: only daemons are counted by node."""

@@ -133,8 +133,8 @@ class QuotaLedger:
         return ""
 
     def object_refusal(self, obj: ClusterObject) -> str:
-        """Reason why a new object other than a pod or a claim is refused, by the number of its kind; empty if it is
-        not.
+        """Reason why a quota for the number of objects refuses a new object, other than a pod or a claim; empty if none
+        does.
         """
         names = count_names(obj) if self._used else ()
         for quota in self._lister.list("ResourceQuota", obj.namespace) if names else ():

@@ -1,4 +1,4 @@
-"""Rollouts: how the pods of an earlier template are replaced, step by step.
+"""Rollouts: the step-by-step replacement of pods of an earlier template.
 
 Mirrors pkg/controller/deployment/{rolling,recreate}.go.
 """
@@ -103,7 +103,7 @@ def _most(deployment: Deployment) -> int:
 
 
 def annotated(replica_set: ReplicaSet, deployment: Deployment) -> ReplicaSet:
-    """The replica set with the annotations of its deployment and the replicas that are wanted."""
+    """The replica set with the annotations of its deployment and the wanted number of replicas."""
     notes = {k: v for k, v in deployment.annotations.items() if k not in OWN_NOTES}
     strategy = deployment.spec.strategy
     is_rolling = strategy is None or strategy.type != RECREATE
@@ -218,7 +218,7 @@ class WorkloadChanges:
             self._has_new_template[key] = is_new or self._takes_all or before
 
     def has_new_template(self, key: OwnerKey) -> bool:
-        """Whether pods of an earlier template are to be replaced."""
+        """Whether pods of an earlier template have to be replaced."""
         return self._has_new_template.get(key, False)
 
     def take_unscaled(self, key: OwnerKey) -> Deployment | None:

@@ -25,31 +25,31 @@ class StageSink:
     """Writes the states of pods on their nodes; by default nothing."""
 
     def create_containers(self, pod: Pod) -> None:
-        """The containers are being created."""
+        """Write that the containers are being created."""
 
     def fail_to_pull(self, pod: Pod, image: str) -> None:
-        """An attempt to pull an image has failed."""
+        """Write that an attempt to pull an image has failed."""
 
     def wait_to_pull(self, pod: Pod, image: str) -> None:
-        """The next attempt to pull an image waits."""
+        """Write that the next attempt to pull an image waits."""
 
     def run(self, pod: Pod, is_ready: bool, restarts: int) -> None:
-        """The containers run, after `restarts` restarts."""
+        """Write that the containers run, after `restarts` restarts."""
 
     def make_ready(self, pod: Pod) -> None:
-        """The running pod is ready."""
+        """Write that the running pod is ready."""
 
     def crash(self, pod: Pod, exit_code: int, wait_s: float) -> None:
-        """The containers have ended and are started again in `wait_s`."""
+        """Write that the containers have ended and are started again in `wait_s`."""
 
     def end(self, pod: Pod, exit_code: int) -> None:
-        """The containers have ended and are not restarted."""
+        """Write that the containers have ended and are not restarted."""
 
     def remove(self, pod: Pod) -> None:
-        """A terminating pod has ended."""
+        """Remove a terminating pod that has ended."""
 
     def refuse(self, pod: Pod, annotation: str, fault: str) -> None:
-        """An annotation of the pod is wrong and is ignored."""
+        """Report an invalid annotation of the pod, which is ignored."""
 
 
 class StagePlayer:

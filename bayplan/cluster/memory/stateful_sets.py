@@ -1,4 +1,4 @@
-"""Stateful sets: ordinals and claims of their pods, and the order in which they come and go.
+"""Stateful sets: ordinals and claims of their pods, and the order in which they are created and deleted.
 
 Mirrors pkg/controller/statefulset/{stateful_set_utils,stateful_set_control}.go.
 """
@@ -30,7 +30,7 @@ class StatefulSetPlan(msgspec.Struct):
     create: list[int] = msgspec.field(default_factory=list)
     delete: list[Pod] = msgspec.field(default_factory=list)
     is_waiting: bool = False
-    """The next step waits until a pod is ready or was deleted."""
+    """Whether the next step waits until a pod is ready or was deleted."""
 
 
 def plan_stateful_set(
@@ -80,7 +80,7 @@ def _condemn(
     is_ready: Callable[[Pod], bool],
     is_ordered: bool,
 ) -> bool:
-    """Delete pods beyond the wanted number, the last one first; returns whether that must end before more is done."""
+    """Delete pods beyond the wanted number, the last one first; returns whether other steps have to wait for that."""
     first_unready = next((pod for pod in reversed(condemned) if not is_ready(pod)), None)
     for pod in condemned:
         if not is_ordered:

@@ -250,14 +250,16 @@ class VolumeController:
             self._take_back(volume)
 
     def _take_back(self, volume: PersistentVolume) -> None:
-        """The claim is bound to another volume: release this one, or delete it if it was provisioned for the claim."""
+        """Release the volume of a claim that is bound to another one; delete it if it was provisioned for the claim."""
         policy = volume.spec.persistent_volume_reclaim_policy
         if PROVISIONED_BY in volume.annotations and policy == "Delete":
             self._release(volume)
             return
         kept_for = volume.spec.claim_ref
         assert kept_for is not None, "a released volume had a claim"
-        if BOUND_BY_CONTROLLER not in volume.annotations:  # reserved by a user, and so it remains
+        if (
+            BOUND_BY_CONTROLLER not in volume.annotations
+        ):  # a user reserved it, so the reservation stays
             spec = replace(volume.spec, claim_ref=replace(kept_for, uid=""))
             self._write(
                 volume, replace(volume, spec=spec, status=replace(volume.status, phase=AVAILABLE))

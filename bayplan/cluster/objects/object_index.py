@@ -154,7 +154,9 @@ class ObjectIndex:
         return stored
 
     def unchanged(self, obj: AnyObject) -> AnyObject:
-        """The same; also ConflictError if the object was changed since `obj` was read, except for pods and nodes."""
+        """Like `stored`; also ConflictError if the object was changed since `obj` was read, except for pods and
+        nodes.
+        """
         stored = self.stored(obj)
         if obj.kind not in UNVERSIONED_KINDS:
             version = obj.resource_version
@@ -172,7 +174,7 @@ class ObjectIndex:
         return self._log.version
 
     def version_of(self, *kinds: str) -> int:
-        """The same for objects of these kinds; pods and nodes have no version."""
+        """The version of the objects of these kinds; pods and nodes have no version."""
         return self._log.version_of(kinds)
 
     def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
