@@ -19,7 +19,7 @@ from .rules import POD_COUNT
 
 
 class Filling(NamedTuple):
-    """One class of pods that are to be put on rows: how it is judged, and a pod of it."""
+    """One class of pods to put on rows, with the data for judging it, and a sample pod."""
 
     judge: RowJudge
     values: Ints
@@ -30,9 +30,9 @@ class Filling(NamedTuple):
     """Whether rules on amounts are all that the values depend on while pods are put on rows."""
 
     def copies(self, table: NodeTable) -> Ints | None:
-        """int64 per row: how many pods like `pod` fit beside each other.
+        """int64 per row: the number of pods like `pod` that fit together.
 
-        Scores do not matter: in the end every row is full. None if a pod uses other amounts than are to be free.
+        Scores do not matter, because every row is filled. None if a pod uses other amounts than it needs free.
         """
         used, fit = {**self.pod.usage, POD_COUNT: 1}, self.rules.fit
         if fit is None or fit.left_to_devices:

@@ -48,7 +48,7 @@ def free_amounts(table: NodeTable, resource: str, rows: Rows = ALL) -> Ints:
 
 
 def copies_that_fit(table: NodeTable, rule: FitRule, rows: Rows) -> Ints:
-    """int64 per row of `rows`: how many pods of the rule fit beside each other, if nothing else refuses them."""
+    """int64 per row of `rows`: the number of pods of the rule that fit together, if nothing else refuses them."""
     found: Ints | None = None
     for resource, wanted in rule.amounts.items():
         if wanted > 0:
@@ -65,7 +65,7 @@ def copies_that_fit(table: NodeTable, rule: FitRule, rows: Rows) -> Ints:
 def shortage_at(
     table: NodeTable, row: int, rule: FitRule, more: Mapping[str, int] = NOTHING
 ) -> int:
-    """The same for one row; `more` has the amounts that count as used in addition."""
+    """The shortages of one row; `more` has amounts that count as used in addition."""
     bits = 0
     offered, requested = table.allocatable, table.requested
     for place, (resource, wanted) in enumerate(rule.amounts.items()):

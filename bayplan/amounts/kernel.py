@@ -331,7 +331,9 @@ def rows_to_ask(values: Ints, changed: Ints | None, place: int | None) -> Ints:
 
 
 def distinct_refusals(values: Ints) -> tuple[NDArray[np.int32], list[int], list[int]]:
-    """int32 per row: the number of its refusal, 0: none. From number 1 on: the refusals, their numbers of rows."""
+    """int32 per row: the number of its refusal, 0 if it has none. Also the refusals from number 1 on, and their numbers
+    of rows.
+    """
     found = None if compiled is None else compiled.distinct_refusals(values)
     if found is not None:
         return found[0], found[1], found[2]

@@ -40,14 +40,14 @@ class Removals(NamedTuple):
     candidates: int = 0
     """Rows where removing pods helps."""
     harmless: int = 0
-    """Those of them where no budget is exceeded."""
+    """The candidates where no budget is exceeded."""
     idle: int = 0
     """Rows without a pod that may be removed."""
     short: tuple[Ints, ...] = ()
     """Bits as those of `shortages`, when no row is a candidate: shortages without all pods that may be removed."""
 
     def joined(self, other: Removals, names: Sequence[str]) -> Removals:
-        """The same for the rows of both."""
+        """The results for the rows of both."""
         best = self
         if self.row < 0 or (
             other.row >= 0 and (other.costs, names[other.row]) < (self.costs, names[self.row])

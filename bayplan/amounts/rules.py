@@ -93,7 +93,7 @@ class AmountRules(NamedTuple):
     fit: FitRule | None = None
     score: ScoreRule | None = None
     scores_by_more: bool = False
-    """Whether Score depends on more than the row, which makes it CLUSTER for such pods; there is no `score` then."""
+    """Whether Score depends on more than the row for such pods, as with scope CLUSTER; `score` is then None."""
 
 
 NO_RULES = AmountRules()

@@ -90,7 +90,7 @@ class DeviceRequest(Wire, frozen=True):
 
 
 class DeviceConstraint(Wire, frozen=True):
-    """A constraint on the devices of some requests together (none named: of all)."""
+    """A constraint on the devices of the named requests together, or of all requests if none is named."""
 
     requests: tuple[str, ...] | None = None
     match_attribute: str | None = None

@@ -182,8 +182,7 @@ Terms = tuple[NodeSelectorTerm, ...]
 
 
 def _zone_labels(volume: PersistentVolume, terms: Terms) -> tuple[str, str]:
-    """The zone and region labels in use: those of the affinity before those of the volume, new
-    before old."""
+    """The zone and region labels in use: labels of the affinity before labels of the volume, new before old."""
     keys = {requirement.key for term in terms for requirement in term.expressions}
     for known in (keys, volume.labels):
         if ZONE in known:

@@ -184,7 +184,7 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
 
     @cached_property
     def wanted_names(self) -> frozenset[str]:
-        """The resources of which it needs some: those of `requests`."""
+        """The names of the resources in `requests`."""
         return frozenset(self.requests)
 
     @cached_property

@@ -37,7 +37,7 @@ class ContainerStatus(Wire, frozen=True):
 
 
 class PodResourceClaimStatus(Wire, frozen=True):
-    """The claim made for one of the pod's claim entries; no name: none is needed."""
+    """The claim made for one of the pod's claim entries; without a name if none is needed."""
 
     name: str = ""
     resource_claim_name: str | None = None

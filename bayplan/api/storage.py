@@ -159,7 +159,7 @@ class PersistentVolumeClaim(KubeObject, frozen=True, dict=True, gc=True):
 
     @property
     def requests(self) -> dict[str, Quantity]:
-        """The requests, of which `storage` counts."""
+        """The requests; only `storage` is used."""
         return (self.spec.resources.requests or {}) if self.spec.resources else {}
 
     @cached_property

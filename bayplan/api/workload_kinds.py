@@ -19,7 +19,7 @@ _STEP = re.compile(r"\.?(?:(?P<name>[^.\[\]{}\"]+)|\[\"(?P<quoted>[^\"]+)\"\]|(?
 _COUNT = re.compile(r"(?P<path>.+?)(?:\s*-\s*(?P<less>\d+))?")
 Factor = int | str | list[str]
 Found = tuple[tuple[str, ...], Any]
-"""The items that a path went through, and the value there."""
+"""The items along a path, and the value at its end."""
 
 
 class PodSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -424,6 +424,6 @@ def workload_of(pod: Pod) -> tuple[str, str]:
 
 
 def workload_key(pod: Pod) -> WorkloadKey:
-    """Key that the pods of a workload share; those of a namespace without an owner share one with an empty name."""
+    """Key that the pods of a workload share; pods of a namespace without an owner share one with an empty name."""
     kind, name = workload_of(pod)
     return pod.namespace, kind, "" if kind == BARE else name

@@ -53,7 +53,7 @@ class GroupEstimate:
         return self.launches[0][0].label
 
     def of(self, members: Sequence[LaunchOption], others: Sequence[LaunchOption]) -> GroupEstimate:
-        """The same for a group that is alike: with `others` in place of `members`."""
+        """The option for a similar group: with `others` in place of `members`."""
         numbers = {one.number: i for i, one in enumerate(members)}
         launches = [(others[numbers[one.number]], pods) for one, pods in self.launches]
         return GroupEstimate(launches, self._sums, self.tried)

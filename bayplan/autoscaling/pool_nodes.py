@@ -40,7 +40,7 @@ class PoolNode:
     pods: dict[str, Pod] = field(default_factory=dict)
     """The pods on it by uid, without daemons and static pods; terminating ones are among them."""
     changed_s: float = 0.0
-    """Time when such a pod came or went, or it joined."""
+    """Time of the last change of such a pod, or when the node joined."""
     expected_until_s: float = 0.0
     """Time until which pods are expected on it, and it is not removed."""
     eligible_s: float = math.inf
@@ -53,7 +53,7 @@ class PoolNode:
     """Whether a pod ever ran on it, daemons and static pods apart."""
 
     known_needs: PodNeeds | None = None
-    """Cached result of `needs`, until a pod comes, goes or changes."""
+    """Cached result of `needs`, until a pod is added, removed or changed."""
     known_disruption: float | None = None
     """Cached result of `disruption`, until then."""
     known_keeper: str | None = None
@@ -64,7 +64,7 @@ class PoolNode:
         self.change(self.changed_s)
 
     def change(self, now_s: float) -> None:
-        """A pod came or went, or it joined."""
+        """Record that a pod was added or removed, or that the node joined."""
         self.changed_s = now_s
         after = self.pool.consolidate_after_s
         if after is not None:

@@ -109,7 +109,7 @@ class ScaleDown:
         self.changed(node)
 
     def changed(self, node: PoolNode) -> None:
-        """A pod came to the node or left it, or the node joined."""
+        """Handle a pod that was added to the node or removed from it, or a node that joined."""
         node.change(self._clock.monotonic())
         self._moves = self._is_stale = True
         if self._options.is_karpenter:

@@ -79,7 +79,7 @@ def merge_plugin_set(default: PluginSet, custom: PluginSet, *, replaces: bool = 
     twice occurs twice; building the profile rejects it.
     """
     disabled = custom.disabled + default.disabled
-    # Of a plugin that is listed twice, the last entry replaces the default.
+    # If a plugin is listed twice, the last entry replaces the default.
     position = {ref.name: i for i, ref in enumerate(custom.enabled)} if replaces else {}
     enabled: list[PluginRef] = []
     placed: set[int] = set()

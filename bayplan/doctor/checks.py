@@ -93,7 +93,7 @@ def _version(facts: ClusterFacts, settings: Settings) -> Iterator[Finding]:
 
 
 def _kubelets(facts: ClusterFacts, settings: Settings) -> Iterator[Finding]:
-    """Kubelets that an API server of the release does not support: newer ones, and those of long ago."""
+    """Kubelets that an API server of the release does not support: newer ones, and much older ones."""
     _, minor = parse_release(settings.release.version)
     known = (f"1.{minor - i}" for i in range(KUBELET_SKEW + 1))
     others = facts.kubelets - Counter({each: facts.kubelets[each] for each in known})
@@ -203,7 +203,7 @@ def _counted(counts: dict[str, int] | Counter[str], noun: str = "pod") -> str:
 def configuration_findings(
     facts: ClusterFacts, settings: Settings, has_config: bool
 ) -> Iterator[Finding]:
-    """Findings about the configuration that is used, and those of the cluster."""
+    """Findings about the configuration in use, and about the cluster's schedulers."""
     if has_config:
         yield configuration(text="the configuration of --config is used")
         yield from _extenders(settings.effective_config, "--config")

@@ -117,7 +117,7 @@ class MarksOfClasses:
 
 
 def _rules(plan: ClassPlan, ruled: dict[Plugin, DomainRules]) -> GroupRules | None:
-    """The rules at the points where the plugins take part; None when the kernel has no place for them."""
+    """The rules at the points where the plugins take part; None if the kernel cannot hold them."""
     filters = {placed.plugin.name for placed in plan.filters.live}
     pre_scores = {plugin.name for plugin in plan.live_pre_scores}
     weights = {scorer.plugin.name: scorer.weight for scorer in plan.scores.live}

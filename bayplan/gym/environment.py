@@ -183,7 +183,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         return spaces.Box(0, HIGHEST, shape, np.int64)
 
     def _find_parts(self, cluster: Cluster) -> dict[str, tuple[int, int]]:
-        """The resources of which a plugin has parts, with the most parts of a node and the size of a part."""
+        """The resources that a plugin divides into parts, with the largest number of parts per node and their size."""
         if self._settings.config is None and not self._settings.plugins:
             return {}
         episode = self._make_episode(cluster.objects, 0)

@@ -79,7 +79,7 @@ class Episode:
         return self.simulation.scheduler.cache.table
 
     def free_parts(self) -> dict[str, Ints]:
-        """Free amounts by resource of which a plugin has parts, such as GPUs: int64 per row and part."""
+        """Free amounts of resources that a plugin divides into parts, such as GPUs: int64 per row and part."""
         table, found = self.table, dict[str, Ints]()
         live = np.flatnonzero(table.live)
         names = [table.names[i] for i in live]

@@ -82,7 +82,7 @@ def iter_blocks(data: Buffer, name: str) -> Iterator[tuple[BlockKind, bytes, int
 
 
 def damaged(name: str, fault: str) -> BayFileError:
-    """The error about a file that is not as it was written."""
+    """The error about a damaged file."""
     return BayFileError(f"{name}: expected an undamaged snapshot; got {fault}")
 
 

@@ -278,7 +278,7 @@ def _notes(
     """Yield a note for each key that was repeated in the text from `start` on, and clear the list."""
     own = [
         key for key in repeated if not key.is_merged
-    ]  # entries beside a merge are there to replace it
+    ]  # entries next to a merge replace its entries
     repeated.clear()
     above = source.data[:start].count(b"\n") if own else 0
     for key in own:

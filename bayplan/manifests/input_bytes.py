@@ -52,9 +52,9 @@ class CutOffError(InputError):
 
 
 def input_limit() -> int | None:
-    """The most bytes of one file that may be read, as it was set; None if it was not.
+    """Limit on the bytes of one file, if it is set.
 
-    Raises InputError if the variable is no size.
+    Raises InputError if the variable is not a size.
     """
     limit = _LIMIT.get()
     if limit is None and os.environ.get(VARIABLE):

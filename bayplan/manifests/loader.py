@@ -69,7 +69,7 @@ class ItemPlaces(NamedTuple):
 
 
 FaultKey: TypeAlias = tuple[str, str, str]
-"""The file, the kind, and what is the same of equal faults."""
+"""The file, the kind, and the common part of equal faults."""
 
 
 class ManifestFault(msgspec.Struct):
@@ -101,7 +101,7 @@ class Manifests(msgspec.Struct):
     unknown: dict[FaultKey, ManifestFault] = msgspec.field(default_factory=dict)
     """Fields that do not exist, by file, kind, and path without the numbers of list items."""
     stored_unknown: dict[FaultKey, ManifestFault] = msgspec.field(default_factory=dict)
-    """The same of objects that an API server stored; each is a note."""
+    """Unknown fields of objects that an API server stored; each gives a note."""
     notes: list[str] = msgspec.field(default_factory=list)
     """Where autoscalers limit their series; lists without items; repeated keys."""
     invalid: dict[FaultKey, ManifestFault] = msgspec.field(default_factory=dict)

@@ -161,7 +161,7 @@ class ObjectCheck:
     def _judge_like(
         self, item: msgspec.Raw, number: int, around: ObjectPlace, light: _Item
     ) -> tuple[Sequence[InvalidObject], int]:
-        """The same as `_judge`, for a pod or a node."""
+        """Judge a pod or a node; see `_judge`."""
         kind, metadata = light.kind or around.kind, light.metadata or _Metadata()
         apart = (light.api_version, kind, _on_some_node(bytes(light.spec)), bytes(light.status))
         alike, name = (*apart, *metadata.but_name()), metadata.name

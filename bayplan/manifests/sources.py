@@ -53,7 +53,7 @@ _IS_RECURSIVE: ContextVar[bool] = ContextVar("is_recursive", default=False)
 
 @contextmanager
 def searching_below(is_recursive: bool) -> Iterator[None]:
-    """Within it, a folder stands for the manifests in its folders, too, as with kubectl's -R."""
+    """Read folders recursively within the block, as with kubectl's -R."""
     token = _IS_RECURSIVE.set(is_recursive)
     try:
         yield

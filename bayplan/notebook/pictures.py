@@ -60,7 +60,7 @@ def _draw(result: object, axes: Any) -> None:
 
 @_draw.register
 def _draw_report(result: SimulationReport, axes: Any) -> None:
-    """Use over time where it changes; otherwise the utilisation of the nodes.
+    """Draw the use over time if it changes; otherwise the utilisation of the nodes.
 
     A line per resource in percent, and the number of pending pods on an axis of its own.
     """

@@ -124,7 +124,7 @@ class FGD(GpuPolicy):
         model = mix.model_number(node.labels.get(GPU_MODEL)) if node is not None else 0
         before = mix.unusable_of(mix.key_of(left + pod.requests.get(CPU, 0), model), free)
         key, best, gpus = mix.key_of(left, model), -1, NO_GPUS
-        for amount in dict.fromkeys(free):  # the first of GPUs of which as much is free
+        for amount in dict.fromkeys(free):  # the first of the GPUs with equal free amounts
             if amount >= milli:
                 gpu = free.index(amount)
                 then = [*free[:gpu], amount - milli, *free[gpu + 1 :]]

@@ -204,7 +204,7 @@ class GroupEntryCycle(GroupCycle):
     def _make_room(self, run: GroupAlgorithm, account: GroupAttempt) -> None:
         result = account.result
         account.before_preemption = result.status
-        assert isinstance(run, GroupEntryAlgorithm), "the algorithm of this cycle"
+        assert isinstance(run, GroupEntryAlgorithm), "this cycle runs a GroupEntryAlgorithm"
         tried = [member for member in result.members if member.was_tried]
         run.set_states({member.attempt.pod.key: member.state for member in tried})
         complete(result, run.queued)
@@ -219,7 +219,7 @@ class GroupEntryCycle(GroupCycle):
 
     def _preempt(self, run: GroupAlgorithm) -> WorkloadPreemption:
         """Run the PodGroupPostFilter plugins until one succeeds, or returns a status other than Unschedulable."""
-        assert isinstance(run, GroupEntryAlgorithm), "the algorithm of this cycle"
+        assert isinstance(run, GroupEntryAlgorithm), "this cycle runs a GroupEntryAlgorithm"
         found = self._tools.parts.cluster.get("PodGroup", run.group.namespace, run.group.name)
         assert isinstance(found, PodGroup), "the group exists while it is tried"
         reasons: list[str] = []

@@ -1,4 +1,4 @@
-"""Shadow: a cluster watched beside its scheduler, every decision judged, nothing written.
+"""Shadow: a cluster watched alongside its scheduler; every decision is judged, and nothing is written.
 
 Lives here: the account of judged decisions (`decision_account.py`), the run that follows a recording or a live cluster
 (`shadow_run.py`), the evidence of differences, the cost of sampling and of waiting, and the connection to a live

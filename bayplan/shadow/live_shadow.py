@@ -208,7 +208,7 @@ class LiveShadow:
                 await asyncio.sleep(IDLE_S)
 
     def _look_at_waits(self, now_s: float) -> None:
-        """Check waiting pods for the time of a slice: some checks are slow, such as those of volumes."""
+        """Check waiting pods for the time of a slice, as some checks are slow, for example of volumes."""
         end_s = now_s + SLICE_S
         if not self.is_behind:
             self._begun.look_at_waits(now_s, lambda: self.now_s > end_s)

@@ -33,7 +33,7 @@ class WorkerReport(NamedTuple):
     worker: int
     result: RunResult | None
     why: str = ""
-    """Result of the worker."""
+    """Description of how the worker ended."""
 
 
 class Crew(Protocol):
@@ -81,7 +81,7 @@ class _Waiting:
 def dispatch(
     runs: Sequence[SweepRun], crew: Crew, size: int, on_result: Callable[[RunResult], None]
 ) -> None:
-    """Do all runs with at most `size` workers; each result is passed on as it comes.
+    """Do all runs with at most `size` workers; each result is passed on when it arrives.
 
     A worker that ends is replaced, and its run given to another one; after two such ends the run has failed.
     """

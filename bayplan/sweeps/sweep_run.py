@@ -109,7 +109,7 @@ class SweepRun(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data, with the varied values in an object of their own."""
+        """Plain data, with the varied values in a separate object."""
         return {**self.columns(()), "values": self.values}
 
 

@@ -189,7 +189,7 @@ GUARD = 'exec 3<&0; (cat <&3; rm -rf -- "$1") >/dev/null 2>&1 &'
 
 
 class GuardedFolder:
-    """A temporary folder with a shell beside it, which waits for the end of a pipe.
+    """A temporary folder, and a shell process that deletes it at the end of a pipe.
 
     The pipe ends with this process, however it ends. Where there is no shell, as on Windows, a killed process leaves
     its folder.

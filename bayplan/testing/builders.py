@@ -179,7 +179,7 @@ def make_object(
 
 
 def make_kind(kind: type[Kind], name: str, **fields: Any) -> Kind:
-    """The same with the type of the kind."""
+    """Make an object with the type of its kind."""
     made: Kind = make_object(kind.kind, name, **fields)
     return made
 

@@ -242,7 +242,7 @@ class Feed:
         return await self._use.get("", lambda: _read_tree(read_use))
 
     async def ask(self, body: bytes) -> Tree:
-        """Consequences of a change: computed beside the scheduler, one question at a time."""
+        """Consequences of a change, computed outside the scheduler, one question at a time."""
         begin = self._source.begin_question
         assert begin is not None, "there is a route only with questions"
         async with self._asking:

@@ -77,7 +77,7 @@ def _parts(value: Any) -> GoUrl:
 
 
 def _as_prefix(check: Callable[[str], Faults]) -> Callable[[str], Faults]:
-    """The check of a name to which something is appended: a hyphen at its end does not count."""
+    """Make the check of a name that is used as a prefix, and may end with a hyphen."""
     return lambda text: check(f"{text[:-2]}a" if len(text) > 1 and text[-1] == "-" else text)
 
 

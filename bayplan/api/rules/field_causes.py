@@ -92,7 +92,7 @@ class Part:
         return self.tree.get(name) is not None
 
     def set_of(self, names: Sequence[str]) -> list[str]:
-        """Those of the fields that are set."""
+        """The fields that are set."""
         return [name for name in names if self.tree.get(name) is not None]
 
     def at(self, name: str) -> str:

@@ -43,7 +43,7 @@ def field_warnings(storage: str, tree: Tree, old: Tree | None = None) -> list[st
 
 
 def _is_changed(storage: str, tree: Tree, old: Tree) -> bool:
-    """Whether a change is warned of; those of pods are not."""
+    """Whether a change gives a warning; changes of pods do not."""
     if storage == "pods":
         return False
     if storage == "serviceaccounts":

@@ -52,7 +52,7 @@ class Documents:
 
 @contextmanager
 def keeping_documents() -> Iterator[Documents]:
-    """Within it, the JSON of decoded objects of all kinds is kept."""
+    """Keep the JSON of decoded objects of all kinds within the block."""
     documents = Documents()
     token = _DOCUMENTS.set(documents)
     try:
@@ -64,7 +64,7 @@ def keeping_documents() -> Iterator[Documents]:
 
 @contextmanager
 def keeping_sources(is_keeping: bool = True) -> Iterator[None]:
-    """Within it, decoded pods, nodes and templates of pods keep their sources."""
+    """Let decoded pods, nodes and pod templates keep their sources within the block."""
     token = _IS_KEEPING.set(is_keeping)
     try:
         yield
@@ -103,6 +103,6 @@ def template_source(template: PodTemplateSpec) -> bytes | None:
 
 
 def set_template_source(template: PodTemplateSpec, source: bytes | None) -> None:
-    """Keep the JSON of a template beside it; a template is otherwise immutable."""
+    """Store the JSON of a template with it; a template is otherwise immutable."""
     if source is not None:
         template.__dict__[_SOURCE] = source

@@ -205,7 +205,7 @@ def _controller(workload: ClusterObject) -> Reporter:
 
 @contextmanager
 def _api_errors() -> Iterator[None]:
-    """Within it, a StatusError is one of the package's errors."""
+    """Raise a StatusError of the block as one of the package's errors."""
     try:
         yield
     except StatusError as error:

@@ -150,7 +150,7 @@ class Admitting:
 
 
 def _carry_spec(known: CheckedSpec, admitted: PodSpec) -> Tree:
-    """The tree of a spec that admission changed."""
+    """The tree of a spec with the changes of admission."""
     old, new, tree = plain_tree(known.spec), plain_tree(admitted), dict(known.tree)
     for name in new:
         if old.get(name) != new[name]:

@@ -138,9 +138,9 @@ def _parse(line: str) -> ApiResource:
 
 _TEXT = files(__package__).joinpath("resources.txt").read_text("utf-8")
 ALL_RESOURCES: tuple[ApiResource, ...] = tuple(map(_parse, _TEXT.splitlines()))
-"""Those of all releases."""
+"""The resources of all releases."""
 RESOURCES = tuple(r for r in ALL_RESOURCES if DEFAULT_RELEASE.version in r.releases)
-"""Those of the default release."""
+"""The resources of the default release."""
 _EVENT_NAMES = {
     name.replace("involvedObject.", "regarding.").replace("Component", "Controller"): name
     for name in next(r for r in RESOURCES if r.plural == "events" and not r.group).fields

@@ -88,7 +88,7 @@ class SqliteJournal(Journal):
                 raise
 
     def _make_private(self) -> None:
-        """Let only the owner read the file and those that SQLite makes beside it, which get its mode."""
+        """Let only the owner read the file; files that SQLite adds get the same mode."""
         if not os.path.lexists(self._path):
             os.close(open_private(self._path))
         for ending in ("", "-wal", "-shm", "-journal"):
@@ -96,7 +96,7 @@ class SqliteJournal(Journal):
 
     @contextmanager
     def _faults(self, expected: str) -> Iterator[None]:
-        """Within it, an error of the disk or of SQLite is an InputError that names the file."""
+        """Raise an error of the disk or of SQLite in the block as an InputError that names the file."""
         try:
             with os_errors_named(self._path, expected):
                 yield

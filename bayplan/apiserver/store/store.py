@@ -223,8 +223,7 @@ class Store:
     # Following and watching
 
     def follow(self, follower: Follower, resources: Collection[str] = ()) -> None:
-        """Notify `follower` of every change, or of those of some resources, synchronously; it must
-        not write then."""
+        """Notify `follower` synchronously of every change, or of changes of some resources; it must not write then."""
         self._followers.append((follower, resources))
         for name, shelf in self._shelves.items():
             shelf.followers = self._followers_of(name)

@@ -56,7 +56,7 @@ class WholeRequest:
         """Whether the client closes the connection after this request."""
 
     def header(self, name: str) -> str:
-        """The value of a header, empty without it. Of one that is repeated, the last."""
+        """The value of a header; empty if it is missing, the last one if it is repeated."""
         return self._values.get(name, "")
 
     def has_header(self, name: str) -> bool:

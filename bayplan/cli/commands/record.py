@@ -71,7 +71,7 @@ def record(
 async def _record_until_told(
     recorder: Recorder, opening: AbstractAsyncContextManager[Connection], seconds: float | None
 ) -> None:
-    """Record until a signal comes, or for so many seconds."""
+    """Record until a signal is received, or for a number of seconds."""
     async with opening as connection:
         told = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -189,7 +189,7 @@ def _with_election(config: SchedulerConfiguration, flags: FlagValues) -> Schedul
 
 
 def _emulated_version(flags: FlagValues, release: Release) -> str:
-    """The version whose feature gates apply; that of the release without a flag."""
+    """The version whose feature gates apply; without a flag, the version of the release."""
     from ...releases.release import RELEASES
 
     versions = list(RELEASES)

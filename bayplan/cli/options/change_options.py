@@ -159,9 +159,9 @@ class _ApplyOptions:
 
 
 def answers_change(command: Callable[..., Changes]) -> Callable[..., None]:
-    """A command on a question that returns its changes: they are made, and the answer is printed.
+    """Make a command of a function that returns changes: it makes them and prints the answer.
 
-    It ends with 1 when pods are worse off.
+    The exit status is 1 if pods are worse off.
     """
 
     @functools.wraps(command)

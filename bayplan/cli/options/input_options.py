@@ -46,5 +46,5 @@ def parse_seconds(option: str, text: str) -> float:
 
 
 def seconds_if_given(option: str, text: str | None) -> float | None:
-    """The same, or None for an option that is not given."""
+    """The seconds, or None for an option that is not given."""
     return None if text is None else parse_seconds(option, text)

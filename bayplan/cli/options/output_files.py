@@ -28,7 +28,7 @@ def stream_target(option: str, target: str) -> Iterator[IO[str]]:
 
 
 class WholeFile:
-    """A file that is written all or not at all: beside its place, where it is put when it is complete.
+    """A file that is written completely or not at all: a temporary file in the same folder replaces it at the end.
 
     A device or a pipe is written directly. Errors name the option: InputError if it cannot be opened, OutputError if it
     cannot be written.
@@ -68,7 +68,7 @@ class WholeFile:
             self._beside.unlink(missing_ok=True)
 
     def _open_beside(self) -> IO[bytes]:
-        self._place = self._target.resolve()  # a link goes on leading to the file
+        self._place = self._target.resolve()  # a link keeps pointing to the file
         mode = self._place.stat().st_mode if self._place.exists() else None
         if mode is not None:
             os.close(os.open(self._place, os.O_WRONLY))  # raises for one that may not be written

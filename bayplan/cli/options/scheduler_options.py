@@ -81,7 +81,7 @@ class Question:
 
     @contextmanager
     def reading_more(self) -> Iterator[None]:
-        """Within it, files of further options are read as those of -f: with the same namespace, as deep."""
+        """Read files of further options like those of -f within the block: with the same namespace and depth."""
         with reading_files(None, None, self.options.recursive, self.namespace):
             yield
 
@@ -99,7 +99,7 @@ def takes_question(command: Callable[Concatenate[Question, Own], None]) -> Calla
 
 
 def takes_cluster(command: Callable[Concatenate[Question, Own], None]) -> Callable[..., None]:
-    """The same for a command that places the waiting pods itself, and so has no earlier moment."""
+    """Like `takes_question`, for a command that places the waiting pods itself, and so has no earlier moment."""
     return _taking(command, {name: one for name, one in SHARED.items() if name != "as_is"})
 
 
@@ -248,7 +248,7 @@ def note_recorded(reading: ClusterReading, settings: Settings) -> None:
 
 @contextmanager
 def knowing_workloads(paths: Sequence[Path] | None) -> Iterator[None]:
-    """Within it, objects of the custom kinds in these files are workloads; InputError if they cannot be read."""
+    """Read objects of the custom kinds in these files as workloads within the block; InputError for an invalid file."""
     from ...api.workload_kinds import reading_workloads
     from ...manifests.workload_documents import read_workload_kinds
 

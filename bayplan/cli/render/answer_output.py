@@ -89,6 +89,6 @@ def print_settlement(console: Console, settled: Settlement | None) -> None:
 
 
 def print_notices(console: Console, notices: Iterable[str]) -> None:
-    """Print the notes beside an answer, a line for each."""
+    """Print the notes of an answer, a line for each."""
     for line in notices:
         say(console, line, "yellow")

@@ -26,7 +26,7 @@ class RunPage:
         self._runs: list[tuple[str, History]] = []
 
     def follow(self, name: str, simulation: Simulation) -> None:
-        """A run is about to begin."""
+        """Prepare for a run that begins."""
         if self._file is None:
             return
         from ...web.history import History
@@ -70,7 +70,7 @@ class RunPage:
             },
             use={} if use is None else use.by_pod(),
         )
-        self._file.keep()  # independent of later output
+        self._file.keep()  # keep the file whatever later output fails
 
     def write_comparison(self, answer: Comparison, sources: Sequence[str]) -> None:
         """All runs have ended."""

@@ -36,7 +36,7 @@ DEFAULT_PROVIDER = Plugins(
 CLUSTER_AUTOSCALER_PROVIDER = structs.replace(
     DEFAULT_PROVIDER, score=plugin_set(_SCORES.format(fit=_MOST))
 )
-"""The same with a preference for full nodes."""
+"""The default provider with a preference for full nodes."""
 
 V1BETA1_PLUGINS = structs.replace(
     DEFAULT_PROVIDER,

@@ -124,7 +124,7 @@ class _PolicyReader:
             if file.name == EQUAL_PRIORITY:
                 self._notes.append(f"{path}: left out; {EQUAL_PRIORITY} prefers no node")
                 continue
-            # Of a priority that occurs twice the last weight counts.
+            # If a priority occurs twice, the last weight counts.
             weights[self._priority(file, path)] = file.weight
         weights.pop("", None)
         return weights

@@ -104,7 +104,7 @@ class FitHints:
 
 
 def after_pod_event(pod: Pod, before: Pod | None, after: Pod | None) -> bool:
-    """Hint: a pod was removed from a node, or requests less; if it is another pod, of the resources of this one."""
+    """Hint: the pod itself changed, or another pod was removed from a node or requests less of the pod's resources."""
     if after is None:
         return required(Pod, before).is_assigned_or_nominated
     if after.uid == pod.uid:
