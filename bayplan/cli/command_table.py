@@ -269,7 +269,7 @@ def walk_commands(
 
 
 _LEFT = object()
-"""In place of a value that typer has to convert."""
+"""Marks a value that typer has to convert."""
 
 
 def take_plain_values(params: Iterable[Any]) -> None:

@@ -59,8 +59,8 @@ class CapacityOptions:
 def capacity(question: Question, options: CapacityOptions) -> None:
     """Count the pods or pod groups that still fit, with their nodes and the resource that runs out first.
 
-    The scheduler places copies, one after the other, until one does not fit; they preempt no pods. Where only amounts
-    decide, they are counted instead. Without -f the cluster is the one that kubectl talks to. Nothing is changed.
+    The scheduler places copies, one after the other, until one does not fit; they preempt no pods. If only amounts
+    matter, they are counted instead. Without -f the cluster is the one that kubectl talks to. Nothing is changed.
 
     Exit status: 0, 1 when not even one pod fits, 2 when the input is wrong.
 

@@ -44,7 +44,7 @@ def doctor(
     plugins: list[Path] | None = PLUGIN_FILES,
     output: AnswerForm = ANSWER_FORM,
 ) -> None:
-    """Look at a cluster, and name what may make answers differ from its scheduler.
+    """Check a cluster for reasons why answers may differ from its scheduler.
 
     Its version and the rules that are used for it; the schedulers that pods name; the scheduler's configuration, in
     config maps of kube-system and in the flags of its pods; webhooks that change pods; controllers that move pods; pods

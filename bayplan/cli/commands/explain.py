@@ -98,12 +98,11 @@ def explain_command(question: Question, options: ExplainOptions) -> None:
     A pod with a node is judged as if it were pending. Without -f the cluster is the one that kubectl talks to. Nothing
     is changed.
 
-    Of a pod group (podgroup/NAME) the answer has the members that fit, the placements that were tried, and the
-    changes that would let it start: nodes to add, pods to remove. Each way is checked by scheduling the group again
-    with it.
+    For a pod group (podgroup/NAME) the answer has the members that fit, the placements that were tried, and the changes
+    that would let it start: nodes to add, pods to remove. Each way is checked by scheduling the group again with it.
 
-    In the table of scores, TOTAL is the sum of the plugins' scores, each of them multiplied by its weight (×2), and ★
-    marks the node that wins.
+    In the table of scores, TOTAL is the sum of the plugins' scores, each multiplied by its weight (×2), and ★ marks the
+    node that wins.
 
     Exit status: 0 when the pod has a node or would get one, 1 when not, 2 when the input is wrong.
 

@@ -214,10 +214,10 @@ class TraceOptions(SchedulerChoice):
 @takes_input_limit
 @takes_options(TraceOptions)
 def simulate_trace(options: TraceOptions) -> None:
-    """Simulate a trace in memory for the pods that are there at a time, however long it is.
+    """Simulate a trace of any length, in memory for the pods that exist at a time.
 
-    Objects are read as their time comes, and finished pods leave. Decisions are those of "bayplan simulate"; the result
-    is sums, quantiles and use over time. Nodes may be in the trace, or in the files of -f.
+    Objects are read at their times, and finished pods are removed. Decisions are those of "bayplan simulate"; the
+    result is sums, quantiles and use over time. Nodes may be in the trace, or in the files of -f.
 
     Exit status: 0 when every pod had a node, 1 when some are pending, 2 when the input is wrong.
 

@@ -115,10 +115,10 @@ class PlanOptions:
 def plan(question: Question, options: PlanOptions) -> None:
     """Find the cheapest nodes from some pools on which the scheduler places every pod.
 
-    Every plan is verified by a simulation with all filters, daemons and plugins; the bound is a price that no plan
-    can be below. Ctrl-C ends the search with the best plan so far.
+    Every plan is verified by a simulation with all filters, daemons and plugins; the bound is a lower bound for the
+    price of every plan. Ctrl-C ends the search with the best plan so far.
 
-    Exit status: 0, 1 when pods have no place in any pool or wait after the last step, 2 when the input is wrong.
+    Exit status: 0, 1 when pods fit in no pool or wait after the last step, 2 when the input is wrong.
 
     Example: bayplan plan -f workload.yaml --pools pools.yaml --survive zone
     """
@@ -234,7 +234,7 @@ def check_pools(
     instance_types: Path | None = INSTANCE_TYPES,
     output: AnswerForm = ANSWER_FORM,
 ) -> None:
-    """Name all problems of files with node pools, or list the types of nodes that they come to.
+    """Name all problems of files with node pools, or list the types of nodes that they describe.
 
     Exit status: 0 when all files are good, 2 when one is not.
 

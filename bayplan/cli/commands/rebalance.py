@@ -46,7 +46,7 @@ def rebalance(
 ) -> None:
     """Plan moves of pods that improve the cluster most, and print the plan; nothing is moved.
 
-    spread evens out the nodes' use of cpu and memory, pack empties nodes, cost empties the nodes that cost most,
+    spread evens out the nodes' use of cpu and memory, pack empties nodes, cost empties the most expensive nodes,
     constraints moves pods whose nodes would refuse them today. The filters check each target node as if the pod were
     deleted and created again; disruption budgets are kept. Pods of DaemonSets, static and critical pods, pods without
     an owner and pods with device claims are not moved. Without -f the cluster is the one that kubectl talks to.

@@ -55,13 +55,14 @@ class ReplayOptions(EvidenceChoice, SchedulerChoice):
 def replay(options: ReplayOptions) -> None:
     """Judge every decision in a recording, or schedule its pods again.
 
-    With --follow recorded, each decision is held against the cluster as it was when it was made: the node has the
+    With --follow recorded, each decision is compared with the cluster as it was when it was made: the node has the
     highest total (same, or equal where several have it), or it differs, with the reason. Pods that were refused are
-    judged, too. With --follow own, pods and nodes come, change and go as they did, in simulated time, and our own
-    decisions take the place of the recorded ones. The same recording and options always give the same result. In the
-    table, - means no node.
+    judged, too. With --follow own, pods and nodes are added, changed and deleted as recorded, in simulated time, and
+    our own decisions take the place of the recorded ones. The same recording and options always give the same result.
+    In the table, - means no node.
 
-    With --judge, pods of all schedulers are judged; those without a profile of their name with the default one.
+    With --judge, pods of all schedulers are judged; pods whose scheduler has no profile are judged with the default
+    one.
 
     Exit status: 0 when no decision differs, 1 when one does, 2 when the input is wrong.
 

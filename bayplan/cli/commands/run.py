@@ -48,12 +48,12 @@ app = CommandApp()
 
 @app.command("run", cls=FlagCommand)
 def run(ctx: typer.Context) -> None:
-    """Schedule the pods of a real cluster, as its default scheduler or beside it.
+    """Schedule the pods of a real cluster, as its default scheduler or as a second one.
 
-    Takes all flags of kube-scheduler v1.36, so that it can take its place, and decides as the release of the API
-    server does. Schedules the pods whose spec.schedulerName is that of a profile. On SIGTERM or Ctrl-C it finishes
-    the bindings under way and exits; a second signal ends it at once. When the API server cannot be reached, or
-    refuses something, it tries again, and /readyz has the reason why it is not ready.
+    Takes all flags of kube-scheduler v1.36, so that it can take its place, and decides as the release of the API server
+    does. Schedules the pods whose spec.schedulerName names a profile. On SIGTERM or Ctrl-C it finishes the bindings
+    under way and exits; a second signal ends it at once. When the API server cannot be reached, or refuses something,
+    it tries again, and /readyz has the reason why it is not ready.
 
     Exit status: 0 after a signal, 1 when the lease was lost or after a second signal, 2 when the input is wrong.
 

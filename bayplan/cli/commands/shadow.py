@@ -63,7 +63,7 @@ class ShadowOptions(EvidenceChoice, SchedulerChoice):
 
 @takes_options(ShadowOptions)
 def shadow(options: ShadowOptions) -> None:
-    """Watch a live cluster beside its scheduler, and judge every decision; nothing is written to the cluster.
+    """Watch a live cluster and judge every decision of its scheduler; nothing is written to the cluster.
 
     Each pod that another scheduler binds or refuses is judged in the states of the cluster between its arrival and the
     decision: same (a node with the highest total, or the same message), sampled (feasible, but nodes with a higher

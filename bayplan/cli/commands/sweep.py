@@ -40,10 +40,10 @@ def sweep(
     dry_run: bool = option("--dry-run", "List the runs, and which of them are done."),
     output: ReportForm = REPORT_FORM,
 ) -> None:
-    """Simulate many inputs, configurations and seeds, and collect what came of them.
+    """Simulate many inputs, configurations and seeds, and collect the results.
 
-    Results are written as they come. A run is named by a hash of all that it depends on, and is not repeated: a sweep
-    that was interrupted goes on where it was.
+    Results are written when a run ends. A run is named by a hash of its inputs, and is not repeated: an interrupted
+    sweep continues where it stopped.
 
     Exit status: 0, 1 when a run failed, or 2 when the input is wrong.
 

@@ -54,10 +54,10 @@ def drain(
     start_time: str = START_TIME,
 ) -> Changes:
     """Cordon nodes and evict their pods in rounds, as their disruption budgets allow; pods of DaemonSets and static
-    pods stay. Nodes that kubectl drain refuses are refused in the same words.
+    pods stay. Nodes that kubectl drain refuses are refused with the same messages.
 
-    Exit status: 0, 1 when pods are pending that were not before, or are lost, or the drain stalls or is refused, 2
-    when the input is wrong.
+    Exit status: 0, 1 when pods are pending that were not before, or are lost, or the drain stalls or is refused, 2 when
+    the input is wrong.
 
     Example: bayplan what-if drain -l zone=a --start-time 30s -f cluster.yaml
     """
@@ -92,7 +92,7 @@ def upgrade(
         "--node-start-time DURATION", "Time until a new node is ready: 90s.", default="0s"
     ),
 ) -> Changes:
-    """Replace each node by a copy: drain it under disruption budgets, delete it, go on with the next.
+    """Replace each node by a copy: drain it under disruption budgets, delete it, continue with the next.
 
     Prints the pods at risk, how many wait at most, and the nodes that stall; those are left as they are.
 
@@ -308,7 +308,7 @@ def delete(
         default="",
     ),
 ) -> Changes:
-    """Delete objects; the pods of a node are deleted with it, without asking disruption budgets.
+    """Delete objects; the pods of a node are deleted with it, without checking disruption budgets.
 
     Example: bayplan what-if delete pod/shop/web-1 'node/spot-*' -f cluster.yaml
     """
@@ -330,7 +330,7 @@ def apply(
     """Apply manifests to a cluster, and follow the roll-outs of their workloads step by step: which pods are created,
     where they go, which are deleted or preempted, and where it stalls. Nothing is changed.
 
-    As with kubectl apply, fields that the last applied manifest had and the new one has not are removed.
+    As with kubectl apply, fields that were in the last applied manifest and are not in the new one are removed.
 
     Exit status: 0, 1 when a roll-out stalls, or pods are pending or refused that were not before, 2 when the input is
     wrong.
