@@ -126,7 +126,9 @@ def test_both_forms_judge_alike(table: NodeTable, ruled: Any, data: st.DataObjec
 def test_both_forms_judge_many_rows_alike(
     table: NodeTable, ruled: Any, data: st.DataObject
 ) -> None:
-    """The same on so many rows that they are judged in chunks: each row of the table many times, in any order."""
+    """Both forms agree on so many rows that they are judged in chunks: each row of the table many times, in any
+    order.
+    """
     fit, scores = ruled
     size = data.draw(st.sampled_from([63, 64, 65, 128, 150]))
     order = np.random.default_rng(data.draw(st.integers(0, 99))).integers(0, len(table), size)

@@ -326,7 +326,7 @@ def test_pods_that_wait_for_a_scheduler_to_start_are_taken_by_their_names() -> N
 
 
 def test_a_scheduler_that_works_takes_pods_in_the_order_of_their_arrival() -> None:
-    """The same bindings right after the arrival, by a running scheduler, differ."""
+    """Bindings that follow the arrivals at once, by a running scheduler, are different decisions."""
     nodes, events = listed(48)
     early = [(at_s - 18 if at_s >= 20 else at_s, obj) for at_s, obj in events]
 

@@ -1,4 +1,4 @@
-"""Relocation: whether pods of nodes have a place elsewhere, beside pods that wait, and after changes of the cluster."""
+"""Relocation: whether pods of nodes fit elsewhere, together with waiting pods, and after changes of the cluster."""
 
 from collections.abc import Sequence
 from typing import Any

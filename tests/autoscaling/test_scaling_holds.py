@@ -99,7 +99,7 @@ class RuleWatch:
 
 
 def integral_of_cost(scaling: ScalingReport) -> float:
-    """The cost per hour over time, summed up between all moments at which a node came or went."""
+    """The cost per hour over time, summed up between all moments at which a node was added or removed."""
     ends = {scaling.end_s if n.removed_s is None else n.removed_s for n in scaling.nodes}
     moments = sorted({0.0, scaling.end_s} | {n.launched_s for n in scaling.nodes} | ends)
     total = 0.0
@@ -114,7 +114,7 @@ def integral_of_cost(scaling: ScalingReport) -> float:
 
 
 def cluster_pods(simulation: Simulation) -> dict[str, str]:
-    """The nodes of pods by their names. A pod that leaves a node that goes may be left out by the shadow."""
+    """The nodes of pods by their names. The shadow may leave out a pod whose node is being removed."""
     return {
         pod.name: pod.node_name
         for pod in simulation.cluster.list("Pod")
@@ -123,7 +123,7 @@ def cluster_pods(simulation: Simulation) -> dict[str, str]:
 
 
 def shadow_pods(simulation: Simulation) -> dict[str, str]:
-    """The same as the shadow has it, with pods that it has elsewhere where they still are."""
+    """The nodes of pods in the shadow; pods that it has moved count on their present nodes."""
     scaler = simulation._controller
     assert isinstance(scaler, Autoscaler)
     shadow = scaler.shadow

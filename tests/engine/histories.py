@@ -143,7 +143,7 @@ class Outcome:
     totals: dict[int, int] = field(default_factory=dict)
     """By feasible row."""
     statuses: dict[int, Status] = field(default_factory=dict)
-    """By row with a node, when none is feasible."""
+    """The status of each row with a node, if no node is feasible."""
 
 
 class World:
@@ -189,31 +189,31 @@ class World:
         self.cache.remove_node(f"n{number}")
 
     def bind(self, name: str, node: int, **wish: Any) -> None:
-        """A pod comes to a node."""
+        """Add a pod to a node."""
         self.pods[name] = make_pod(name, node_name=f"n{node}", **wish)
         self.cache.add_pod(self.pods[name])
 
     def remove_pod(self, name: str) -> None:
-        """A pod leaves its node."""
+        """Remove a pod from its node."""
         self.cache.remove_pod(self.pods.pop(name))
 
     def change_pod(self, name: str, **changes: Any) -> None:
-        """A pod on a node changes."""
+        """Change a pod on a node."""
         old = self.pods[name]
         self.pods[name] = old.replace(**changes)
         self.cache.update_pod(old, self.pods[name])
 
     def nominate(self, name: str, node: int, **wish: Any) -> None:
-        """A pod that waits is nominated to a node."""
+        """Nominate a waiting pod to a node."""
         self.nominated[name] = make_pod(name, **wish)
         self.nominator.add(self.nominated[name], f"n{node}")
 
     def end_nomination(self, name: str) -> None:
-        """It is no longer."""
+        """End the nomination of a pod."""
         self.nominator.delete(self.nominated.pop(name))
 
     def close(self, disk: str) -> None:
-        """An object of the lister that a plugin reads appears, or changes."""
+        """Add or change an object of the lister that a plugin reads."""
         labels = {"labels": {"disk": disk}}
         self.lister.add(
             make_object("PodDisruptionBudget", CLOSED, namespace="default", metadata=labels)

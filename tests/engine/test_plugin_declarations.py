@@ -101,7 +101,7 @@ def test_a_normalize_that_counts_is_given_every_node() -> None:
     for number in (0, 3):
         world.change_node(number, unschedulable=True)
 
-    assert decided(world).totals[6] > before.totals[6], "and now one"
+    assert decided(world).totals[6] > before.totals[6], "now one has nvme"
 
 
 def test_a_normalize_that_counts_is_called_again_when_a_node_is_full() -> None:

@@ -30,7 +30,7 @@ TOLD = (
 """The functions that the text names, in its order."""
 REPEATED = "repeated"
 LONGEST_WALK = 25
-"""Stays in rooms: the walk enters one, or comes back to it."""
+"""Limit on the stays in rooms; a stay begins when the walk enters or re-enters a room."""
 
 
 class Walk:

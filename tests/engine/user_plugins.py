@@ -69,7 +69,7 @@ class Silence(ScorePlugin):
 
 
 class Rare(ScorePlugin):
-    """NODE_OBJECT, for every pod alike, with a normalize that counts: the rarest disk is best."""
+    """NODE_OBJECT, equal for all pods, with a `normalize` that counts: the rarest disk is best."""
 
     name = "Rare"
     scope = NODE_OBJECT
@@ -199,7 +199,7 @@ class Calm(ScorePlugin):
 
 
 class Slots(FilterPlugin):
-    """NODE_ROW by spec, by a rule on amounts, beside that of NodeResourcesFit."""
+    """NODE_ROW by spec, with a rule on amounts, in addition to that of NodeResourcesFit."""
 
     name = "Slots"
     scope = NODE_ROW
@@ -232,8 +232,8 @@ class Slots(FilterPlugin):
 
 
 WHOLE_POD = (Crowd, Silence, Rare, Average, Relative, ByPlace)
-"""Of these, answers are kept for pods that are alike in everything."""
+"""Plugins whose answers are cached for pods that are equal in every field."""
 ANYTHING = (Above, Average)
-"""These read anything, and are called for every pod."""
+"""Plugins that may read anything, and are called for every pod."""
 BY_SPEC = (Strict, Picky, Closing, Calm, Slots)
-"""Of these, answers are kept for pods of one spec."""
+"""Plugins whose answers are cached by spec."""

@@ -52,7 +52,7 @@ LEASE_S = 30.0
 """Seconds that a new process may wait for the lease of the last one."""
 END_S = 60.0
 MAX_BACKOFF_S = 2
-"""Of pods: by default 10 s, which would hide whether the driver settles in 5 s."""
+"""Maximum backoff of pods. The default of 10 s would hide whether the driver settles within 5 s."""
 
 
 @dataclass

@@ -42,7 +42,7 @@ def test_faults_lose_and_overcommit_nothing(seeds: range) -> None:
 
 
 def test_equal_seeds_have_equal_requests_in_every_process() -> None:
-    """Also where strings have other hashes."""
+    """Another process has other hashes of strings."""
     seed = 3
     here = digest(seed)
 

@@ -147,7 +147,7 @@ class Workload:
     # Nodes
 
     def remove_node(self) -> None:
-        """A node goes, and its pods with it."""
+        """Remove a node with its pods."""
         name = f"n-{self._dice.randrange(NODES)}"
         if self._store.get("nodes", "", name) is not None:
             self._store.delete("nodes", "", name)

@@ -1,4 +1,4 @@
-"""Cluster reader: a list that expires is read again, and a follower tells what it lacks and what stopped it."""
+"""Cluster reader: an expired list is read again, and a follower reports missing kinds and the reason why it stopped."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence

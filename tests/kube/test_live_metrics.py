@@ -1,4 +1,4 @@
-"""Live metrics: the use of pods from metrics.k8s.io, and what is said when a server has none."""
+"""Live metrics: the use of pods from metrics.k8s.io, and the message if a server does not have it."""
 
 from pathlib import Path
 from typing import Any

@@ -107,13 +107,13 @@ WAYS = {
 
 
 class Chaos(Scripted):
-    """Behaves as generated."""
+    """Gives the answers that a property test generates."""
 
     name = "Chaos"
 
 
 class FaultyWrites(LaggingCluster):
-    """Writes may be slow or fail."""
+    """A cluster whose writes may be slow or fail."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The time limit of a search: what is counted for it, and that no simulation begins for which there is no time."""
+"""The time limit of a search: the time that counts, and that no simulation begins without enough time left."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Workers verify fleets beside the search, and change no result."""
+"""Workers verify fleets in parallel with the search, and change no result."""
 
 import os
 import signal

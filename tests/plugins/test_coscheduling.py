@@ -1,4 +1,4 @@
-"""Coscheduling: its status at each point, and the events that bring refused pods back."""
+"""Coscheduling: its status at each point, and the events that requeue refused pods."""
 
 import re
 from typing import Any

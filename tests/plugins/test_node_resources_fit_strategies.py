@@ -257,7 +257,7 @@ def test_floats_and_integers_give_the_same_points(
 def exact_points(
     kind: ShareKind, counted: list[tuple[str, int, int]], table: NodeTable
 ) -> list[int]:
-    """The same in Python's integers, for nodes that have all resources."""
+    """The points in Python's integers, for nodes that have all resources."""
     found = []
     for row in range(len(table)):
         total = weights = 0

@@ -201,7 +201,7 @@ def test_amounts_decide_as_node_by_node(
 
 
 def test_that_a_pod_started_is_noticed() -> None:
-    """Of equal victims the latest started is removed; the start time arrives after the pod."""
+    """The last started of equal victims is removed; the start time arrives after the pod."""
     world = World()
     for number in (*world.there,):
         world.cache.remove_pod(world.there.pop(number))

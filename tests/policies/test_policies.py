@@ -403,7 +403,7 @@ def test_engine_and_reference_place_alike(
     pods = [gpu_pod(f"p{i}", milli, cpu=cpu) for i, (milli, cpu) in enumerate(wanted)]
 
     class Slow(policy):  # type: ignore[misc]
-        """The same without cached results."""
+        """The policy without cached results."""
 
         name, scope = f"Slow{policy.name}", CLUSTER
 

@@ -12,13 +12,13 @@ from bayplan.table import Ints, NodeTable
 
 
 class FirstFound(TieBreak):
-    """The one that comes out on top of kube-scheduler v1.36's heap, with nodes found in order.
+    """Chooses the node on top of kube-scheduler v1.36's heap, with nodes found in order.
 
     A heap made of a list has, of several equal maxima, the first in pre-order of the heap's tree on top: the root
     before its left subtree before its right. Position i of the list sits in the tree where the binary digits of i+1,
     after the leading one, lead: 0 is left, 1 is right. Pre-order compares these paths digit by digit.
 
-    Nodes that an extender scored have a random number beside their total there, and the highest wins.
+    There, nodes that an extender scored have a random number in addition to their total, and the highest wins.
     """
 
     reads_others = True

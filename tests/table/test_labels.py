@@ -1,4 +1,4 @@
-"""Label columns: codes, every operator, values that come later."""
+"""Label columns: codes, every operator, values that are added later."""
 
 import numpy as np
 import pytest

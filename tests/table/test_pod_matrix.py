@@ -148,7 +148,7 @@ def test_a_row_whose_pods_change_their_order_is_filled_anew() -> None:
     "start_time", [pytest.param(None, id="not started"), pytest.param(NOON, id="started at once")]
 )
 def test_many_equal_pods_are_sorted_for_each_preemptor(start_time: str | None) -> None:
-    """Potential victims are sorted without the other pods, which makes a difference to where equal ones end."""
+    """Potential victims are sorted without the other pods, which affects the order of equal ones."""
     table = NodeTable()
     writer = TableWriter(table)
     writer.set_node(make_node("a"))

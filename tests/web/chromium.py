@@ -197,7 +197,7 @@ class Tab:
         return str(self.run(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
 
     def texts(self, selector: str) -> list[str]:
-        """The same, of all elements that match."""
+        """The texts of all elements that match."""
         found = f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.innerText)"
         return list(self.run(found))
 

@@ -262,7 +262,7 @@ class BlocksTheScheduler(FilterPlugin):
 
 @pytest.fixture
 def blocking(api: ServerInThread, tmp_path: Path) -> Iterator[Running]:
-    """One with plugins that never return."""
+    """A running command with plugins that never return."""
     plugins = tmp_path / "blocks.py"
     plugins.write_text(BLOCKS)
     running = Running(api, tmp_path, f"--plugins={plugins}")

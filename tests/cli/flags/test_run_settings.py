@@ -1,4 +1,4 @@
-"""Meaning of the flags of `bayplan run`, beside a configuration file and without one."""
+"""Meaning of the flags of `bayplan run`, with and without a configuration file."""
 
 import json
 from pathlib import Path

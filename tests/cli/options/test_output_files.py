@@ -1,4 +1,4 @@
-"""Files that are written whole: the new one, or the one that was there."""
+"""Files that are written completely or not at all: afterwards there is the new file or the old one."""
 
 import gzip
 import os

@@ -1,4 +1,4 @@
-"""The use for a live page: that of files is read once, that of the cluster each time."""
+"""The use for a live page: files are read once, the cluster is read each time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

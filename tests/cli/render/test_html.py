@@ -1,4 +1,4 @@
-"""`bayplan simulate --html`: the page beside the result."""
+"""`bayplan simulate --html`: the page that is written in addition to the result."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""`bayplan simulate --metrics`: the counts of the scheduler, beside the result."""
+"""`bayplan simulate --metrics`: the scheduler's counts, in addition to the result."""
 
 from pathlib import Path
 

@@ -73,7 +73,7 @@ def check_case(
 
 
 def check_run(case: Mapping[str, Any], tally: CounterfactualTally) -> None:
-    """The same for the pods of a long run, each at its first failed attempt, on the nearest node.
+    """Check the pods of a long run, each at its first failed attempt, on the nearest node.
 
     These clusters are large and the pods many, so only the fit is verified.
     """

@@ -190,7 +190,7 @@ def upstream_errors(problem: Problem, file: Any, release: Release) -> list[Upstr
 
 
 def upstream_texts(problem: Problem, file: Any, release: Release) -> Iterator[str]:
-    """The same errors as texts."""
+    """The upstream errors as texts."""
     for detail, value in upstream_errors(problem, file, release):
         parts = (problem.path, KIND_WORDS[kind_of(problem)], value, detail)
         yield ": ".join(part for part in parts if part)

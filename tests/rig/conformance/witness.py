@@ -32,7 +32,7 @@ class Totals:
     kept: dict[str, int]
     """The deciding totals: the masks and sums that the profile caches and updates."""
     anew: dict[str, int]
-    """The totals from calling each plugin again for every node."""
+    """The totals, computed by calling each plugin again for every node."""
 
 
 class Witness:
