@@ -14,7 +14,7 @@ from pathlib import Path
 MODULE = "bayplan.amounts._kernel"
 FOLDER = Path(__file__).parent / "amounts"
 SOURCE_SUFFIXES = (".pyx", ".pxi", ".h")
-"""A checkout has these files beside the module, an installed package has not."""
+"""A checkout has these files next to the module, an installed package does not."""
 BUILD_SCRIPT = "hatch_build.py"
 """Two folders up; it has the flags of the compiler."""
 STALE = "the compiled kernel was made from other sources; `make kernel` compiles it"

@@ -19,8 +19,7 @@ NOTHING: Mapping[str, int] = {}
 def shortages(table: AmountColumns, rows: Rows, rule: FitRule) -> Ints:
     """int64 per row of `rows`: 0 where the pod fits.
 
-    Bit 2i: the i-th resource of the rule is short; bit 2i+1: the node does not offer as much at all, also when it is
-    empty.
+    Bit 2i: the i-th resource of the rule is short; bit 2i+1: even the empty node does not offer that much.
     """
     bits = np.zeros(table.count(rows), dtype=np.int64)
     for place, (resource, wanted) in enumerate(rule.amounts.items()):

@@ -59,7 +59,9 @@ class CronJob(KubeObject, frozen=True):
 
     @property
     def zone(self) -> tzinfo:
-        """The time zone of the schedule. Without one it is UTC here; in a cluster, that of kube-controller-manager."""
+        """The time zone of the schedule. The default is UTC here, and the zone of kube-controller-manager in a
+        cluster.
+        """
         if not self.spec.time_zone:
             return UTC
         from zoneinfo import ZoneInfo  # needed by few

@@ -176,7 +176,7 @@ class PoolNodes:
         self.use.add(node.pool, node.record.zone, node.type.capacity, -1)
 
     def join(self, node: PoolNode, now_s: float) -> None:
-        """A node has booted."""
+        """Record that a node has booted."""
         node.record.joined_s = now_s
         node.change(now_s)
         del self.booting[node.name]

@@ -55,7 +55,7 @@ def _scores_every_pod(plugin: type[Plugin]) -> bool:
 
 
 def _unsettled(plugin: type[Plugin]) -> list[str]:
-    """Missing declarations because of which methods are called for every pod."""
+    """Advice about methods that are called for every pod for want of a declaration."""
     called = (PreFilterPlugin, PreScorePlugin, ReservePlugin, PermitPlugin, PreBindPlugin)
     points = [base.__name__.removesuffix("Plugin") for base in called if issubclass(plugin, base)]
     if not points or _has_own(plugin, Plugin, "settled"):

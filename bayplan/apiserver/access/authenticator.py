@@ -40,7 +40,7 @@ class Impersonation(NamedTuple):
 class Authenticator:
     """Finds the users of requests. Without a `token` for the administrator, all are the administrator.
 
-    With `anonymous`, a request without a token is that of system:anonymous.
+    With `anonymous`, a request without a token is made by system:anonymous.
     """
 
     def __init__(self, token: str, service_tokens: ServiceTokens, anonymous: bool = False) -> None:

@@ -202,7 +202,7 @@ class NodeAgents(StageSink, WatchHandler):
         self._events.waits_to_pull(pod, image)
 
     def run(self, pod: Pod, is_ready: bool, restarts: int) -> None:
-        """The containers run, after `restarts` restarts."""
+        """Write that the containers run, after `restarts` restarts."""
         edit = kubelet_statuses.restarted if restarts else kubelet_statuses.running
         self.write(pod, lambda tree, now: edit(tree, now, is_ready))
         self._events.starting(pod)

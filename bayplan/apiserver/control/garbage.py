@@ -15,7 +15,7 @@ Tree = dict[str, Any]
 Place = tuple[str, Key]
 BATCH = 500
 ABSENT_OWNERS = "bayplan.dev/absent-owners"
-"""Annotation of objects of a dump: uids of owners that it does not have; they are no reason to delete the object."""
+"""Annotation of objects of a dump: uids of owners that the dump lacks, which does not delete the object."""
 
 
 class GarbageCollector:

@@ -46,7 +46,7 @@ class Restoration:
         return self._store.find_uid(uid) is None
 
     def add(self, resource: ApiResource, namespace: str, tree: Tree) -> None:
-        """Store the object; one that was being deleted is left out."""
+        """Store the object, unless it was being deleted."""
         metadata = tree["metadata"]
         if metadata.get("deletionTimestamp"):
             self._leaving.append(f"{resource.kind.lower()} {_name(namespace, metadata['name'])}")

@@ -1,6 +1,7 @@
 """Workload controllers: the workload controllers of the embedded cluster.
 
-They are those of a simulation. Here they also store revisions, write events about their actions, and retry failed ones.
+They are the same as in a simulation. Here they also store revisions, write events about their actions, and retry failed
+ones.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def condition_of(status: Tree | None, kind: str) -> Tree | None:
 
 
 def _put_condition(status: Tree, condition: Tree, now: str, written: str) -> None:
-    """Put a condition behind those of other types; the time of its transition changes with its status.
+    """Put a condition after the conditions of other types; the time of its transition changes with its status.
 
     `written` is the field with the time at which it was written.
     """

@@ -205,7 +205,7 @@ def _drop_group(tree: Tree, old: Tree | None, spec_of: Callable[[Tree], Tree]) -
 
 
 def _pod_spec(tree: Tree) -> Tree:
-    """The spec of the pods of a workload; that of the object where it has another form."""
+    """The spec of the pods of a workload; the spec of the object if it has another form."""
     spec = _below(tree, "spec")
     job = _below(_below(spec, "jobTemplate"), "spec")
     for holder in (job, spec, tree):

@@ -102,7 +102,7 @@ def complete(resource: ApiResource, tree: Tree, now: str, has_labels: bool) -> N
 
 
 def _select_own_pods(tree: Tree, has_labels: bool) -> None:
-    """Set the selector of a job by its uid, unless it has one; a job without labels has those of its template."""
+    """Set the selector of a job by its uid, unless it has one; a job without labels gets the labels of its template."""
     spec, metadata = child(tree, "spec"), tree["metadata"]
     if spec.get("manualSelector"):
         return

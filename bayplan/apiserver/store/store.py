@@ -95,7 +95,7 @@ class Shelf:
         return self._keys
 
     def publish(self, change: RecordChange) -> None:
-        """Notify the watchers, keep the change for those that come later, and drop the oldest ones."""
+        """Notify the watchers, keep the change for later watchers, and drop the oldest changes."""
         now, history = time.monotonic(), self.history
         history.append(change)
         self._times.append(now)
@@ -312,7 +312,7 @@ class Store:
             self._release(version, failure)
 
     def _release(self, version: int, failure: StorageError | None) -> None:
-        """Answer the clients that wait for a version; the failure of one is not that of the others."""
+        """Answer the clients that wait for a version; the failure of one does not affect the others."""
         while self._waiters and (failure is not None or self._waiters[0][0] <= version):
             done = self._waiters.popleft()[1]
             try:

@@ -100,7 +100,7 @@ def selector_at(*path: str) -> Cell:
 
 
 def reference_at(*path: str, names: Iterable[str] = ("kind", "name")) -> Cell:
-    """A cell with those of the fields of a reference that are set; empty without it."""
+    """A cell with the fields of a reference that are set; empty without a reference."""
 
     def cell(tree: Tree, now: datetime) -> str:
         reference = at(tree, *path) or {}

@@ -60,7 +60,7 @@ def answer_discovery(
     resources: Resources = RESOURCES,
     patch: str = DEFAULT_RELEASE.patch,
 ) -> HttpResponse | None:
-    """The response to a discovery request about the served `resources`; None when the path is another one.
+    """The response to a discovery request about the served `resources`; None for other paths.
 
     `patch` is the tag of Kubernetes that the server has.
     """

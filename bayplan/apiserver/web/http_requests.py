@@ -26,7 +26,7 @@ ENCODING = "transfer-encoding"
 
 
 class MalformedRequestError(Exception):
-    """The bytes are no request, or one that is too large. The connection cannot be used any more."""
+    """The bytes are not a request, or it is too large. The connection cannot be used any more."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)

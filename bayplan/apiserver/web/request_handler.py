@@ -223,7 +223,7 @@ def _is_probe(request: WholeRequest) -> bool:
 
 
 def _serves(target: Target) -> bool:
-    """Whether the resource has the verb there: only reading goes beyond a namespace."""
+    """Whether the resource has the verb there: only reading is possible across namespaces."""
     if target.subresource:
         return True  # decided where its parts are written
     is_of_all = target.resource.is_namespaced and not target.namespace

@@ -120,7 +120,7 @@ class StreamReport:
 
     @property
     def notices(self) -> list[str]:
-        """Remarks to print beside the result."""
+        """Remarks to print with the result."""
         return [*(f"refused: {refusal}" for refusal in self.refused), *self.remarks]
 
     def to_dict(self) -> dict[str, Any]:

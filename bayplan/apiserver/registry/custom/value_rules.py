@@ -52,7 +52,7 @@ _ENCODER = msgspec.json.Encoder(order="sorted")
 
 
 def value_causes(value: Any, schema: Tree, path: str, old: Any = None) -> Iterator[Cause]:
-    """Yield the faults of a value; not those of an `old` one, at any depth, that did not change (ratcheting)."""
+    """Yield the faults of a value, except for parts that are unchanged from the `old` value (ratcheting)."""
     if value is None and schema.get("nullable"):
         return
     if old is not None and value == old:
@@ -180,7 +180,7 @@ def _number_causes(value: float, schema: Tree, path: str) -> Iterator[Cause]:
 
 
 def _boundary_causes(schema: Tree, path: str) -> Iterator[Cause]:
-    """Yield the limits of an integer that are no integers, or out of the range of its format: kube-apiserver checks
+    """Yield the limits of an integer that are not integers, or out of the range of its format; kube-apiserver checks
     them with each value.
     """
     if schema.get("type") != "integer":
