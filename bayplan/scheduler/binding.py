@@ -1,4 +1,4 @@
-"""Binding: the second half of a pod's path, beside the scheduling of the next pods.
+"""Binding: the second half of a pod's path, which runs while the next pods are scheduled.
 
 Mirrors bindingCycle and handleBindingCycleError of pkg/scheduler/schedule_one.go.
 """
@@ -52,8 +52,8 @@ class Binding(Struct, eq=False):
     plan: CommitPlan
     """The plugins with work for the pod."""
     is_permitted: bool = False
-    is_beside: bool = False
-    """True if the cycle continues beside the scheduling of other pods."""
+    is_concurrent: bool = False
+    """Whether the cycle continues while other pods are scheduled."""
     _is_held: bool = False
     """Whether Permit holds the pod."""
     _permit: Status = SUCCESS

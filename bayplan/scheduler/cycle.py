@@ -161,14 +161,14 @@ class Scheduler(EventHandlers):
         else:
             binding.begin()
         if binding.attempt.outcome in GOES_ON:
-            binding.is_beside = True
+            binding.is_concurrent = True
             self.metrics.bindings.value += 1
 
     def bound(self, binding: Binding) -> None:
         """Finish the attempt of a pod that was bound: metrics, event, PostBind, log."""
         pod, attempt, profile = binding.assumed, binding.attempt, binding.profile
         queued, since = binding.queued, binding.queued.initial_attempt_timestamp
-        if binding.is_beside:
+        if binding.is_concurrent:
             self.metrics.bindings.value -= 1
         binding.plan.idle_points.count += 1
         profile.metrics.scheduled(

@@ -89,7 +89,7 @@ class Decider:
             return
         decision = self.decide(profile, state, pod, within)
         if decision is not None and not self.explains:
-            self._take(profile, state, attempt, decision, makes_room)
+            self._apply(profile, state, attempt, decision, makes_room)
             return
         if (
             decision is not None
@@ -193,7 +193,7 @@ class Decider:
         if failed.is_declaration:  # the reference may not call it, so it would go unnoticed
             self._faults.note(failed.status.error)
 
-    def _take(
+    def _apply(
         self,
         profile: ProfileRuntime,
         state: CycleState,
@@ -249,14 +249,14 @@ class Decider:
         if decision is not None:
             check_totals(decision, table.numbers(rows), totals, pod, table)
         if self._extenders is not None:
-            totals, is_scored = self._ask_for_scores(profile, attempt, search, totals)
+            totals, is_scored = self._add_extender_scores(profile, attempt, search, totals)
         winner = select_host(totals, table.numbers(rows), table, search, self._ties, is_scored)
         attempt.score = int(totals[winner])
         if attempt.notes is not None:
             note_second(attempt.notes, totals, winner, table.numbers(rows), table)
         return winner if isinstance(rows, slice) else int(rows[winner])
 
-    def _ask_for_scores(
+    def _add_extender_scores(
         self, profile: ProfileRuntime, attempt: Attempt, search: Search, totals: Ints
     ) -> tuple[Ints, Bools]:
         """Add the scores of the extenders to `totals`; also returns which nodes got one."""

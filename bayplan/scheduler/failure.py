@@ -68,7 +68,7 @@ class FailureHandler:
         """Requeue the pod of a binding cycle that failed and was undone, and retry pods that may use its node."""
         attempt, assumed = binding.attempt, binding.assumed
         attempt.was_handled = True
-        if binding.is_beside:
+        if binding.is_concurrent:
             self._parts.metrics.bindings.value -= 1
         if status.is_rejected and not binding.is_permitted:
             attempt.reject(status)
@@ -104,9 +104,9 @@ class FailureHandler:
             queued.pod = current
             self._queue.add_unschedulable_if_not_present(queued)
             self._queue.nominator.add(current, attempt.nominated_node_name)
-        self._tell(attempt, current)
+        self._report(attempt, current)
 
-    def _tell(self, attempt: Attempt, current: Pod | None) -> None:
+    def _report(self, attempt: Attempt, current: Pod | None) -> None:
         pod = current or attempt.pod
         self._client.record_event(
             PodEvent(

@@ -84,7 +84,7 @@ def judge_all(
     if not pre.status.is_success:
         diagnosis.refuse_all(pre.status)
         return search
-    rows = _common_rows(rows_to_look_at(pre, diagnosis, table), within)
+    rows = _common_rows(rows_to_judge(pre, diagnosis, table), within)
     found = filtering.run_filters(state, pod, table, rows)
     search.rows = filtering.filter_nominated(state, pod, table, found, diagnosis)
     filtering.diagnose(state, pod, table, rows, diagnosis)
@@ -152,7 +152,7 @@ class NodeFinder:
                 search.rows = np.array([search.nominated_row])
                 times[FILTERED] = perf_counter()
                 return search
-        rows = _common_rows(rows_to_look_at(pre, diagnosis, table), within)
+        rows = _common_rows(rows_to_judge(pre, diagnosis, table), within)
         try:
             self._filter(profile, state, pod, rows, search, everything, within)
         except PluginRunError as error:
@@ -164,12 +164,12 @@ class NodeFinder:
         times[FILTERED] = perf_counter()
         profile.filter_evaluations.count(state.skip_filter)
         if self._extenders is not None and self._extenders.can_filter:
-            self._ask_extenders(self._extenders, pod, search)
+            self._filter_by_extenders(self._extenders, pod, search)
             if table.count(search.rows) == 0 and not diagnosis.is_judged:
                 profile.filtering.diagnose(state, pod, table, rows, diagnosis)
         return search
 
-    def _ask_extenders(self, extenders: Extenders, pod: Pod, search: Search) -> None:
+    def _filter_by_extenders(self, extenders: Extenders, pod: Pod, search: Search) -> None:
         """The feasible rows that the extenders leave, in the order of their answer."""
         found = search.found(self._table)
         left = extenders.filter(pod, found, search.diagnosis)
@@ -202,7 +202,7 @@ class NodeFinder:
         processed = table.node_count if isinstance(rows, slice) else len(rows)
         if profile.percentage is not None:
             enough = num_feasible_nodes_to_find(profile.percentage, processed)
-            if not profile.scoring.scores and not self._extenders_matter:
+            if not profile.scoring.scores and not self._needs_several_nodes:
                 enough = 1
             if table.count(found) > enough:
                 found, processed = self._first(enough, table.numbers(found), rows, search)
@@ -227,7 +227,7 @@ class NodeFinder:
         return np.sort(order[positions[:enough]]), reached
 
     @property
-    def _extenders_matter(self) -> bool:
+    def _needs_several_nodes(self) -> bool:
         """Whether an extender filters or scores nodes, so that one feasible node is not enough."""
         extenders = self._extenders
         return extenders is not None and (extenders.can_filter or extenders.can_prioritize)
@@ -250,7 +250,7 @@ class NodeFinder:
         return row if status.is_success else None
 
 
-def rows_to_look_at(pre: PreFiltered, diagnosis: Diagnosis, table: NodeTable) -> Rows:
+def rows_to_judge(pre: PreFiltered, diagnosis: Diagnosis, table: NodeTable) -> Rows:
     """The rows that PreFilter left; the others are noted in `diagnosis`."""
     if pre.node_names is None:
         return ALL

@@ -19,7 +19,7 @@ from bayplan.framework.diagnosis import Diagnosis
 from bayplan.plugins.in_tree import IN_TREE
 from bayplan.queue.nominator import PodNominator
 from bayplan.runtime import ProfileRuntime, Registry
-from bayplan.scheduler.find_nodes import rows_to_look_at
+from bayplan.scheduler.find_nodes import rows_to_judge
 from bayplan.table import ALL
 from bayplan.testing.builders import ObjectLister, make_node, make_object, make_pod
 from bayplan.testing.devices import make_class
@@ -236,7 +236,7 @@ class World:
         if not pre.status.is_success:
             return Outcome(is_general=False)
         diagnosis = Diagnosis(table, node_count=table.node_count)
-        rows = rows_to_look_at(pre, diagnosis, table)
+        rows = rows_to_judge(pre, diagnosis, table)
         found = filtering.run_filters(state, pod, table, rows)
         found = filtering.filter_nominated(state, pod, table, found, diagnosis)
         rows = table.numbers(found)
