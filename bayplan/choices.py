@@ -30,7 +30,7 @@ class Follow(StrEnum):
     """The state of the cluster in which the decisions of a recording are compared."""
 
     RECORDED = "recorded"
-    """As it was: each recorded decision is judged on its own."""
+    """Judge each recorded decision on its own, in the recorded cluster."""
     OWN = "own"
     """The state after this scheduler's own decisions."""
 

@@ -22,7 +22,7 @@ class PodVerdict(StrEnum):
     """Scheduling state of a pod."""
 
     FITS = "fits"
-    """It waited, and gets a node."""
+    """The pod waits, and gets a node."""
     UNSCHEDULABLE = "unschedulable"
     """Pending; no node can run it."""
     GATED = "gated"

@@ -100,7 +100,7 @@ class UpgradeCourse(PlainPart):
     pending_peak: int = 0
     """The most pods of the cluster without a node at a time."""
     peak_nodes: tuple[str, ...] = ()
-    """The nodes that were drained then."""
+    """The nodes that were drained at that time."""
     stalls: list[DrainStall] = field(default_factory=list)
     at_risk: list[PodAtRisk] = field(default_factory=list)
 

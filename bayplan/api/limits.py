@@ -49,7 +49,7 @@ class LimitRange(KubeObject, frozen=True):
 
     @property
     def items(self) -> tuple[LimitRangeItem, ...]:
-        """Its items, with their defaults."""
+        """The items of the range, with their defaults."""
         return tuple(item.with_defaults() for item in self.spec.limits or ())
 
 

@@ -446,7 +446,7 @@ def _presence(amounts: dict[str, Quantity] | None) -> dict[str, Quantity] | None
 
 
 def _pruned_volumes(given: tuple[Volume, ...]) -> tuple[Volume, ...] | None:
-    """The volumes that affect placement, then scratch space, by which an autoscaler may keep the node."""
+    """The volumes that affect placement, then scratch space, for which an autoscaler may keep the node."""
     volumes = [_anonymous(volume) for volume in given if volume.is_relevant]
     volumes += [volume for volume in given if volume.empty_dir is not None]
     return tuple(volumes) or None

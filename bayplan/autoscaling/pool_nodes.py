@@ -71,7 +71,7 @@ class PoolNode:
             self.eligible_s = max(now_s + after, self.expected_until_s)
 
     def expect(self, until_s: float) -> None:
-        """Keep it for pods that are expected on it."""
+        """Keep the node for pods that are expected on it."""
         self.expected_until_s = max(self.expected_until_s, until_s)
         self.change(self.changed_s)
 

@@ -172,7 +172,7 @@ class UnneededNodes:
         return options.get("scaledownunreadytime", self._flags.scale_down_unready_time)
 
     def _within_minimum(self, nodes: list[PoolNode], leaving: set[str]) -> list[PoolNode]:
-        """As many of the nodes as leave every pool its minimum."""
+        """The nodes that can be removed with every pool at its minimum or above."""
         left = self._nodes.use.nodes.copy()
         for name in leaving:
             if name in self._nodes.live:

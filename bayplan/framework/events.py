@@ -107,7 +107,7 @@ RESOURCES = (
 
 
 class ClusterEvent(Struct, frozen=True, cache_hash=True):
-    """Something that may make a waiting pod schedulable: an event that happens, or a pattern for some.
+    """A change that may make a waiting pod schedulable: a single event, or a pattern that matches several.
 
     `resource` is a kind such as `Node`, a custom resource such as `foos.v1.example.com`, or `*`; `label` replaces the
     text of the event in logs and metrics.

@@ -155,7 +155,7 @@ class _Book:
 
 
 FIRST_PART = 8
-"""Nodes for an eighth of all pods are added at first."""
+"""Divisor of the number of pods for which nodes are added at first."""
 
 
 def grow(

@@ -19,7 +19,7 @@ from .pools import NodePool
 REDUCED = (CPU, MEMORY, "ephemeral-storage")
 """The resources of which a headroom is kept."""
 CPU_COLUMN, MEMORY_COLUMN = 1, 2
-"""Their places in vectors of amounts; the number of pods is the first."""
+"""Positions of cpu and memory in vectors of amounts; the number of pods is the first."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -302,7 +302,7 @@ class Verifier:
 
 
 def _together(failed: Sequence[FleetVerdict]) -> FleetVerdict:
-    """Of each class the most pods that stay pending with one seed."""
+    """The largest number of pods of each class that stay pending with one seed."""
     worst = max(failed, key=lambda one: len(one.pending))
     missing: Ints = np.maximum.reduce([one.missing for one in failed])
     zones = frozenset[str]().union(*(one.zones for one in failed))

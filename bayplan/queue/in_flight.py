@@ -55,7 +55,7 @@ class InFlight:
             self._dropped += 1
 
     def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        """Record the event for the pods in flight; without any, it is dropped."""
+        """Record the event for the pods in flight; it is dropped if there are none."""
         if self._pods:
             self._events.append(PastEvent(event, old, new))
 

@@ -459,7 +459,7 @@ class SchedulingQueue:
         self.counters.incoming[ACTIVE, label] += 1
         if log.isEnabledFor(FAILURES):
             self._log_move(ACTIVE, info, label)
-        if label in self._nominating_labels:  # nominate it as its status says
+        if label in self._nominating_labels:  # restore the nomination in its status
             self.nominator.add(info.pod)
 
     def _hold(self, info: QueuedPodInfo, label: str) -> None:

@@ -49,7 +49,7 @@ class ScaledNode(PlainPart):
         return max(end - self.launched_s, 0.0) / HOUR_S
 
     def cost(self, end_s: float) -> float:
-        """Its cost until `end_s`; 0 if its price is unknown."""
+        """Cost of the node until `end_s`; 0 if its price is unknown."""
         return (self.price or 0.0) * self.hours(end_s)
 
     def row(self, end_s: float) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class ComparedPod:
     pod: Pod
     created_s: float
     at_s: float
-    """Its moment in tables."""
+    """The time of the pod in tables."""
     recorded: PodPlacement | None
     replayed: PodPlacement | None
     verdict: ReplayVerdict

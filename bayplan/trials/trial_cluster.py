@@ -318,7 +318,7 @@ class _FeedOfOthers:
             self._scheduler.on_add(obj)
 
     def on_update(self, old: Any, new: Any) -> None:
-        """An object changed."""
+        """Handle a changed object."""
         if not isinstance(new, Pod):
             self._scheduler.on_update(old, new)
             return

@@ -133,7 +133,9 @@ class DelegatedAccess:
         return status_response(403, "Forbidden", text)
 
     def _is_always_allowed(self, path: str) -> bool:
-        """As with --authorization-always-allow-paths: equal, or with the beginning of one that ends with *."""
+        """Whether a path is allowed as by --authorization-always-allow-paths: an entry is equal, or a prefix that ends
+        with *.
+        """
         bare = path.removeprefix("/")
         return any(
             bare.startswith(allowed[:-1]) if allowed.endswith("*") else bare == allowed

@@ -391,7 +391,7 @@ class PageGroup(msgspec.Struct, frozen=True):
     place: str
     cause: str
     uids: Sequence[str]
-    """Of its members."""
+    """The uids of its members."""
 
 
 def live_groups(cluster: PageCluster) -> Iterator[PageGroup]:

@@ -154,7 +154,7 @@ def check_resource_path(reference: Part, is_file: bool = False) -> None:
     try:
         amount = str(ExactAmount.of(divisor)) if divisor is not None else "0"
     except ValueError:
-        return  # refused as no quantity
+        return  # refused elsewhere, because it is not a quantity
     is_huge = resource.startswith(_HUGE)
     values, name = (
         (_BYTES, "hugepages") if is_huge else _DIVISORS.get(resource.partition(".")[2], ("", ""))

@@ -214,13 +214,13 @@ class NodeAgents(StageSink, WatchHandler):
         self.write(pod, kubelet_statuses.ready)
 
     def crash(self, pod: Pod, exit_code: int, wait_s: float) -> None:
-        """The containers have ended and are started again in `wait_s`."""
+        """Write that the containers have ended and are started again in `wait_s`."""
         self.write(pod, lambda tree, now: kubelet_statuses.crashed(tree, exit_code, now))
         if wait_s:
             self._events.waits_to_restart(pod)
 
     def end(self, pod: Pod, exit_code: int) -> None:
-        """The containers have ended and are not restarted."""
+        """Write that the containers have ended and are not restarted."""
         self.write(pod, lambda tree, now: kubelet_statuses.ended(tree, exit_code, now))
 
     def refuse(self, pod: Pod, annotation: str, fault: str) -> None:

@@ -298,7 +298,7 @@ class KubeletEvents:
             self.warn(pod, "BackOff", text, f"spec.containers{{{container.name}}}")
 
     def warn(self, pod: Pod, reason: str, message: str, field_path: str = "") -> None:
-        """Something is wrong with the pod."""
+        """Write a warning event about a fault of the pod."""
         reporter = Reporter("kubelet", pod.node_name)
         self._cluster.tell(pod, reporter, ("Warning", reason), message, field_path)
 

@@ -143,7 +143,7 @@ class RequestReader:
     # Callbacks of the parser
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Begin a new request."""
         self._headers, self._target, self._body, self._request = [], b"", b"", None
         self._head_size = self._body_size = self._overhead = 0
         self._begun += 1

@@ -135,7 +135,7 @@ class Recorder:
             following.result()
 
     def take(self, batch: Batch) -> None:
-        """Something was read."""
+        """Record the changes of a batch."""
         from ...sim.recording_file import DELETED
 
         at_s = self._clock.monotonic() - self._started_s

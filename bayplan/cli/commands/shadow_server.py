@@ -85,7 +85,7 @@ class CountsAccess:
 
 
 def make_server(live: LiveShadow, host: str) -> WebServer:
-    """The server; it is to be started."""
+    """Make the server, which the caller starts."""
 
     families = account_families(live)
 

@@ -44,7 +44,7 @@ class RunPage:
         sources: Sequence[str],
         use: MeasuredUse | None = None,
     ) -> None:
-        """The run has ended; `use` is the measured use of its pods."""
+        """Write the page of the run that has ended; `use` is the measured use of its pods."""
         if self._file is None:
             return
         from ...trials import TrialCluster

@@ -18,7 +18,7 @@ Key = tuple[str, str]
 
 
 class OutOfSyncError(BayplanError):
-    """The object changed, or went, since it was read."""
+    """The object was changed or deleted since it was read."""
 
 
 class AssumedObjects(Generic[Object]):

@@ -70,7 +70,7 @@ class Case:
     """A test case: steps, and sizes to run them at."""
 
     source: str
-    """Its source file."""
+    """The source file."""
     file: CaseFile
     steps: tuple[WorkloadStep, ...]
     marked: Marked = field(repr=False)

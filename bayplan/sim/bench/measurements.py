@@ -164,7 +164,7 @@ class PlanRun(_ProcessRun, frozen=True, kw_only=True, rename="camel", tag="plan"
     bound: float
     first_fit_price: float
     first_plan_s: float
-    """Until there was a plan."""
+    """Seconds until the first plan."""
     simulations: int
     held: int = 0
     """Number of further seeds, with which the plan was not verified, that place every pod."""
