@@ -52,8 +52,8 @@ class Fillings(NamedTuple):
 
     @classmethod
     def of(cls, each: Iterable[Filling | None]) -> Fillings | None:
-        """Fillings of pods given one by one; None if more than rules on amounts decides about one of them, or the
-        kernel cannot apply these.
+        """Fillings of pods given one by one; None if a pod depends on more than rules on amounts, or the kernel cannot
+        apply the rules.
         """
         compiled = kernel.compiled
         if compiled is None:
@@ -84,7 +84,7 @@ def _use_the_same(pod: Pod, other: Pod) -> bool:
 
 
 class Filled(NamedTuple):
-    """int64 [places, pods] each: the row that a pod gets and the value that it has then; -1 if no row is feasible."""
+    """int64 [places, pods] each: the row that a pod gets, and the value of that row then; -1 if no row is feasible."""
 
     hosts: Ints
     values: Ints

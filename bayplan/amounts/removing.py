@@ -97,7 +97,7 @@ class PodRemoval:
     ) -> Removals:
         """Judge `rows` from the one at `start` on, then those before it.
 
-        It ends when there are `wanted` candidates and one of them is harmless.
+        It ends when there are `wanted` candidates of which at least one is harmless.
         """
         if protect is None:
             return self._search(rows, start, wanted, has_harmless=False, protected=None)

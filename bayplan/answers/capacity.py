@@ -422,7 +422,7 @@ class _Filling:
 
 @dataclass(slots=True)
 class _Copy:
-    """One copy of a kind: its pods as they were added, and, when all have a node, on their nodes."""
+    """One copy of a kind: its pods as added, replaced by the pods with their nodes when all have one."""
 
     group: str = ""
     added: list[Pod] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Workload kinds: custom kinds that make pods, and where their objects have the templates and counts of these.
+"""Workload kinds: custom kinds that create pods, and the paths of templates and counts in their objects.
 
 A path names fields, separated by dots; `[]` stands for each item of a list, `{}` for each entry of a map, and a name in
 quotes within brackets may have dots. Paths of a count follow the same items as the path of the template.
@@ -51,7 +51,7 @@ class WorkloadKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     gangs: str = ""
     """Path of the number of gangs, each with an equal share of the pods; one without."""
     suspended: str = ""
-    """Path of a flag: with true there, it has no pods."""
+    """Path of a flag; if it is true, the workload has no pods."""
     note: str = ""
     """Remark on the pods: how they may differ from those in a cluster."""
     reference: str = ""

@@ -108,7 +108,7 @@ class Autoscaler:
             self._simulation.expect(until_s, lambda: None)  # costs are for the whole time
 
     def idle(self) -> None:
-        """Plan for pods that were refused, once their batch is complete; go on with nodes that go."""
+        """Plan for refused pods when their batch is complete, and continue the removal of nodes."""
         self._down.idle()
         due_s = self._due_s()
         if due_s is not None:
@@ -287,7 +287,7 @@ class Autoscaler:
         return found
 
     def _is_heeded(self, pod: Pod) -> bool:
-        """Whether the autoscaler launches nodes for the pod, by its priority and by the time that it has waited."""
+        """Whether the autoscaler launches nodes for the pod, which depends on its priority and its waiting time."""
         if self._options.is_karpenter:
             return True
         flags = self._options.flags

@@ -121,7 +121,9 @@ class ExpanderChain:
         return [one for one, score in zip(estimates, scores, strict=True) if score == best]
 
     def _priority(self, estimate: GroupEstimate) -> float:
-        """By the ConfigMap, in which groups without a rule come last; else the weight of the pool."""
+        """Priority of a group by the ConfigMap, in which groups without a rule are last; else the weight of its
+        pool.
+        """
         if self._priorities is None:
             return estimate.launches[0][0].pool.weight
         found = self._priorities.priority_of(estimate.group)

@@ -28,7 +28,7 @@ class Offers:
         self._most: list[int] = self._free.max(axis=0, initial=-1).tolist()
 
     def hold(self, wanted: list[int]) -> bool:
-        """Whether one of them holds an amount of each resource."""
+        """Whether an option has the wanted amount of each resource."""
         if any(map(gt, wanted, self._most)):
             return False  # so it is in most cases
         return bool((self._free >= wanted).all(axis=1).any())

@@ -64,7 +64,7 @@ CelNode: TypeAlias = CelIdent | CelSelect | CelCall | CelLoop | CelLiteral
 
 
 class CelTree(msgspec.Struct, frozen=True):
-    """An expression, and where the parts of it with these numbers are in its text."""
+    """An expression, and the positions of its numbered parts in the text."""
 
     root: CelNode
     positions: dict[int, int]

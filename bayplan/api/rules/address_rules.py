@@ -90,7 +90,7 @@ def _strict(text: str) -> Address | None:
 
 
 def lenient_address(text: str) -> Address | None:
-    """The address, with leading zeros in decimal numbers, too."""
+    """The address; decimal numbers may have leading zeros."""
     return _strict(_ZEROS.sub("", text) if "." in text else text)
 
 

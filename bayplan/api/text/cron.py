@@ -91,7 +91,7 @@ class CronSchedule(NamedTuple):
         return None
 
     def _is_day(self, local: datetime) -> bool:
-        """Both the day of the month and that of the week must match, or one of them if neither is a star."""
+        """Whether the day of the month and the day of the week match; one of them is enough if neither is a star."""
         days, weekdays = self.fields[2], self.fields[4]
         is_day = local.day in days.values
         is_weekday = (local.weekday() + 1) % 7 in weekdays.values

@@ -77,7 +77,7 @@ def version_fault(api_version: str, kind: str) -> str:
 
 
 def _served(kind: str, group: str) -> str:
-    """The API version of a kind, of that group rather than of another; empty if there is no such kind."""
+    """The API version of a kind, preferably in the given group; empty if there is no such kind."""
     read = KINDS.get(kind)
     if read is not None and read.group in BUILT_IN_GROUPS:
         return read.api_version

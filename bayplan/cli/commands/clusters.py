@@ -1,4 +1,4 @@
-"""Clusters: those that `bayplan up` runs on this machine, and `bayplan up list` and `bayplan up down` for them.
+"""Clusters: the clusters that `bayplan up` runs on this machine, with `bayplan up list` and `bayplan up down`.
 
 They are known by name, in files of the user: an entry is a folder below the state folder, with the process that serves
 the cluster. A process is identified by its number and the time at which it started, so an entry that a killed process

@@ -92,7 +92,7 @@ def _alternatives(schema: Part) -> Iterator[tuple[Part, str]]:
 
 
 def _is_unsupported(schema: Part) -> bool:
-    """Whether something stands in it after which its structure is not judged."""
+    """Whether the schema has a part because of which its structure is not checked."""
     return any(schema.get(name) for name in _NOT_SUPPORTED) or any(
         _is_unsupported(below) for below, _ in _below(schema)
     )
