@@ -57,7 +57,7 @@ def test_a_filter_on_one_node_sees_the_labels_that_the_node_has_now() -> None:
 
 
 class NeedsNode(FilterPlugin):
-    """Reads the node object, and may."""
+    """Correct: reads the node object, which its scope allows."""
 
     name = "NeedsNode"
     scope = NODE_ROW
