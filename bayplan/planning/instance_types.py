@@ -21,7 +21,7 @@ from ..config.problems import Literally, Problems
 from ..errors import InputError
 from ..manifests.sources import open_source
 from .amounts_text import EPHEMERAL_STORAGE, check_labels, read_amount
-from .node_types import DEFAULT_BOOT_S, DEFAULT_PODS
+from .node_types import ARCH, DEFAULT_BOOT_S, DEFAULT_PODS
 
 GPU = "nvidia.com/gpu"
 REQUIRED = ("name", "cpu", "memory", "price")
@@ -49,7 +49,9 @@ LABEL_DOMAINS = (
 _AWS_NAME = re.compile(
     r"(?P<family>(?P<category>[a-z]+)(?P<generation>\d+)[a-z0-9-]*)\.(?P<size>[\w-]+)"
 )
-_AWS = "karpenter.k8s.aws/instance-"
+_GRAVITON = re.compile(r"a1$|[a-z]+\d+[a-z]*g")
+KARPENTER_AWS, EKS = "karpenter.k8s.aws", "eks.amazonaws.com"
+"""Domains of labels of Karpenter's AWS provider, and of EKS Auto Mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +68,20 @@ class InstanceType:
     boot_s: float = DEFAULT_BOOT_S
     interruption_rate: float = 0.0
 
-    def known_labels(self) -> dict[str, str]:
-        """The labels of the table, and those of Karpenter's AWS provider that follow from name and size."""
+    def known_labels(self, domain: str = KARPENTER_AWS) -> dict[str, str]:
+        """The labels of the table, and those of a provider on AWS that follow from name and size."""
+        prefix = f"{domain}/instance-"
         found = {
-            f"{_AWS}cpu": str(self.capacity.get(CPU, 0) // 1000),
-            f"{_AWS}memory": str(self.capacity.get(MEMORY, 0) >> 20),
+            f"{prefix}cpu": str(self.capacity.get(CPU, 0) // 1000),
+            f"{prefix}memory": str(self.capacity.get(MEMORY, 0) >> 20),
         }
         if GPU in self.capacity:
-            found[f"{_AWS}gpu-count"] = str(self.capacity[GPU])
+            found[f"{prefix}gpu-count"] = str(self.capacity[GPU])
         name = _AWS_NAME.fullmatch(self.name)
         if name is not None:
-            found |= {f"{_AWS}{part}": text for part, text in name.groupdict().items()}
+            found |= {f"{prefix}{part}": text for part, text in name.groupdict().items()}
+            if _GRAVITON.match(name["family"]):
+                found[ARCH] = "arm64"
         return found | dict(self.labels)
 
 
@@ -171,9 +176,14 @@ def _label_key(name: str) -> str:
     """The key of the label that a column is; empty if it is not a label."""
     if name.startswith(LABEL):
         return name.removeprefix(LABEL)
+    return name if is_provider_key(name) else ""
+
+
+def is_provider_key(name: str) -> bool:
+    """Whether a key is of Kubernetes or a provider, which give it to nodes by their type."""
     domain, slash, _ = name.partition("/")
     is_label = any(domain == one or domain.endswith(f".{one}") for one in LABEL_DOMAINS)
-    return name if slash and is_label else ""
+    return bool(slash) and is_label
 
 
 def _read_row(row: Mapping[str, str], where: str, problems: Problems) -> InstanceType:

@@ -19,8 +19,9 @@ from ..config.decode import decode
 from ..config.problems import Literally, Problems
 from ..errors import one_of
 from .amounts_text import check_labels, check_taints, read_amounts
-from .instance_types import InstanceTable, InstanceType
+from .instance_types import EKS, KARPENTER_AWS, InstanceTable, InstanceType, is_provider_key
 from .node_types import (
+    ARCH,
     CAPACITY_TYPE,
     INSTANCE_TYPE,
     ON_DEMAND,
@@ -223,7 +224,7 @@ def _offers(
                 **PLATFORM,
                 INSTANCE_TYPE: one.name,
                 CAPACITY_TYPE: capacity_type,
-                **one.known_labels(),
+                **one.known_labels(_label_domain(file)),
                 **chosen,
                 **file.spec.template.metadata.labels,
             }
@@ -283,9 +284,17 @@ def _node_type(
     )
 
 
-def _known_keys(table: InstanceTable) -> set[str]:
-    keys = {ZONE, INSTANCE_TYPE, CAPACITY_TYPE, *PLATFORM}
-    return keys.union(*(one.known_labels() for one in table.types.values()))
+def _known_keys(file: KarpenterPoolFile, table: InstanceTable) -> set[str]:
+    """The keys of labels with a value for each type; the operating system is that of the pool."""
+    keys = {ZONE, INSTANCE_TYPE, CAPACITY_TYPE, ARCH}
+    domain = _label_domain(file)
+    return keys.union(*(one.known_labels(domain) for one in table.types.values()))
+
+
+def _label_domain(file: KarpenterPoolFile) -> str:
+    node_class = file.spec.template.spec.node_class_ref
+    is_auto_mode = isinstance(node_class, Mapping) and node_class.get("group") == EKS
+    return EKS if is_auto_mode else KARPENTER_AWS
 
 
 def _label_choices(
@@ -299,7 +308,7 @@ def _label_choices(
 
 def _open_keys(file: KarpenterPoolFile, table: InstanceTable) -> list[str]:
     """The keys of requirements for a label that neither the template nor an instance type has."""
-    known = _known_keys(table) | file.spec.template.metadata.labels.keys()
+    known = _known_keys(file, table) | file.spec.template.metadata.labels.keys()
     found = (
         one.key for one in file.spec.template.spec.requirements if one.operator in _NEED_A_LABEL
     )
@@ -330,7 +339,11 @@ def _not_modelled(
         where = f"{path}.requirements[{i}]"
         if one.min_values is not None:
             yield f"{where}.minValues: not modelled"
-        if one.key in open_keys and one.operator in ("Exists", *_BOUNDS):
+        if one.key not in open_keys or one.key in PLATFORM or one.operator not in _NEED_A_LABEL:
+            continue
+        if is_provider_key(one.key):
+            yield f"{where}: the table of instance types has no {one.key}; each type is taken to meet it"
+        elif one.operator != "In":
             yield (
                 f"{where}: nodes get a value of {one.key} that a pod names; Karpenter invents one for other"
                 " pods, which is a number here"

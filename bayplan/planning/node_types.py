@@ -25,7 +25,8 @@ DEFAULT_PODS = 110
 """kubelet's default of maxPods."""
 DEFAULT_BOOT_S = 60.0
 NOTHING: Mapping[str, int] = {}
-PLATFORM = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
+ARCH = "kubernetes.io/arch"
+PLATFORM = {ARCH: "amd64", "kubernetes.io/os": "linux"}
 
 
 @dataclass(frozen=True, eq=False)
