@@ -27,6 +27,10 @@ _HELM_ACTION = re.compile(
     rb"\(?\$?\.(?:Values|Release|Chart|Capabilities|Template)\b|(?:include|template|define)\s+\\?\")"
 )
 _SHOWN = 60
+_PRINTED = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:\$[^\n]*\n\s*)?(Name: {2,}|(?:NAMESPACE +)?NAME {2,}[A-Z])"
+)
+"""The first words of the output of `kubectl describe`, and of a table of `kubectl get`; a prompt may stand before."""
 
 
 def folder_fault(folder: Path) -> str:
@@ -80,6 +84,15 @@ _LIKELY_KUSTOMIZATION = _KUSTOMIZE_FIELDS | {
 
 def _folder(source: str) -> str:
     return str(Path(source).parent) if source != "stdin" else "DIR"
+
+
+def printed_fault(data: bytes) -> str:
+    """Reason why a text that kubectl printed for people is no manifest; empty for another text."""
+    found = _PRINTED.match(data)
+    if found is None:
+        return ""
+    origin = "the output of kubectl describe" if found[1].startswith(b"Name:") else "a table"
+    return f"expected manifests; got {origin}: use kubectl get ... -o yaml"
 
 
 def template_fault(data: bytes) -> str:

@@ -26,7 +26,7 @@ from . import stage_documents as _stage_documents  # noqa: F401 -- registers the
 from .bay_format import is_bay
 from .decoder import Found, NotInPiecesError, iter_source
 from .field_check import MisfitField, unknown_text
-from .foreign_documents import template_fault
+from .foreign_documents import printed_fault, template_fault
 from .object_check import InvalidObject, image_note
 from .sources import Source, find_files, is_blank, open_source, shown_name, total_size
 from .timeline import DrivenAutoscalers, InputObject, Timeline
@@ -287,7 +287,9 @@ def read_source(source: Source, tell: Callable[[float], None] | None = None) -> 
         except NotInPiecesError:
             return _collect(source, False, tell)
     except DecodeError as error:
-        fault = template_fault(source.data[:]) if _SYNTAX.match(error.problem) else ""
+        fault = printed_fault(source.data[:]) or (
+            template_fault(source.data[:]) if _SYNTAX.match(error.problem) else ""
+        )
         if fault:
             raise DecodeError(source.name, fault) from None
         raise

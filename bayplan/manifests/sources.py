@@ -26,6 +26,7 @@ _URL = re.compile(r"https?:/")
 SUFFIXES = (".yaml", ".yml", ".json", ".bay")
 _MAP_FROM = 1 << 20
 _PROBE = 8192
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _CONTENT = re.compile(
     rb"^(?!\xef\xbb\xbf?\s*$|---(?:\s|$)|\.\.\.(?:\s|$))[ \t]*[^\s#]", re.MULTILINE
 )
@@ -93,6 +94,8 @@ def open_source(file: str, takes_bay: bool = False) -> Source:
             data = _read(file)
     except OSError as error:
         raise InputError(f"{name}: expected a readable file; got {error.strerror}") from error
+    if data[:2] in _UTF16_MARKS:  # as PowerShell writes it, and kubectl reads it
+        data = data[:].decode("utf-16", "replace").encode()
     if b"\0" in data[:_PROBE] and not (takes_bay and is_bay(data)):
         raise InputError(f"{name}: expected YAML or JSON; got binary data")
     return Source(name, data, size or len(data))

@@ -35,6 +35,22 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name
             "a: 1\nb: 2\n",
             "expected apiVersion and kind; got a document with the fields a, b",
         ),
+        (
+            "a.yaml",
+            "Name:         web-0\nNamespace:    default\nEvents:\n  Type  Reason\n",
+            "expected manifests; got the output of kubectl describe: use kubectl get ... -o yaml",
+        ),
+        (
+            "a.yaml",
+            "$ kubectl describe pod web-0\nName:         web-0\nLabels:       a=b\n  c=d\nStatus: Pending\n",
+            "expected manifests; got the output of kubectl describe",
+        ),
+        (
+            "a.yaml",
+            "NAMESPACE   NAME    READY   STATUS\ndefault     web-0   0/1     Pending\n",
+            "expected manifests; got a table: use kubectl get ... -o yaml",
+        ),
+        ("a.yaml", "NAME    STATUS\nnode-1  Ready\n", "expected manifests; got a table"),
         ("a.yaml", "", "expected objects; got no document"),
         ("a.yaml", "# nothing\n---\n# more\n", "expected objects; got no document"),
         ("a.yaml", "apiVersion: v1\nkind: List\nitems: []\n", "expected objects; got none"),

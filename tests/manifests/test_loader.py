@@ -89,6 +89,12 @@ def names(*paths: Path | str) -> list[str]:
         pytest.param("a.yaml", "\ufeff" + yaml.safe_dump(LIST), id="YAML with a byte order mark"),
         pytest.param("a.json", "\ufeff" + json.dumps(LIST), id="JSON with a byte order mark"),
         pytest.param("a.yaml", yaml.safe_dump(LIST).replace("\n", "\r\n"), id="Windows line ends"),
+        pytest.param("a.yaml", yaml.safe_dump(LIST).encode("utf-16"), id="UTF-16 of PowerShell"),
+        pytest.param(
+            "a.json",
+            b"\xfe\xff" + json.dumps(LIST).encode("utf-16-be"),
+            id="UTF-16 in the other byte order",
+        ),
         pytest.param("a.yaml.gz", gzip.compress(yaml.safe_dump(LIST).encode()), id="gzip"),
         pytest.param(
             "a.gz",
