@@ -8,6 +8,9 @@ from typing import Any
 
 import msgspec
 
+MAX_SHOWN = 100
+"""Characters of a text of the file that a message repeats."""
+
 
 class Problem(msgspec.Struct, frozen=True):
     """One mistake: path, expected, found."""
@@ -44,6 +47,8 @@ def show(value: Any) -> str:
             return "a mapping" if value else "an empty mapping"
         case list() | tuple():
             return f"a list of {len(value)}" if value else "an empty list"
+        case str() if len(value) > MAX_SHOWN:
+            return show(f"{value[: MAX_SHOWN - 1]}…")
         case _:
             return json.dumps(value, ensure_ascii=False, default=str)
 

@@ -5,12 +5,15 @@ must be JSON.
 """
 
 import json
+import re
 from collections import Counter
 from typing import Any
 
 from ..yaml_tree import RepeatedKey, YamlError, iter_trees
 from .decode import JsonFloat
 from .problems import Literally, Problems, child
+
+_ACTION = re.compile(r"\{\{[^{}\n]{1,80}\}\}")
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -29,9 +32,9 @@ def parse_text(text: str | bytes, problems: Problems) -> Any:
         problems.add("", "UTF-8 text", Literally(error))
     except json.JSONDecodeError as error:
         where = Literally(f"{error.msg} (line {error.lineno}, column {error.colno})")
-        problems.add("", "JSON", where)
+        problems.add("", *(_template_fault(decoded) or ("JSON", where)))
     except YamlError as error:
-        problems.add("", *_yaml_fault(error))
+        problems.add("", *(_template_fault(decoded) or _yaml_fault(error)))
     except ValueError as error:  # such as a number of very many digits
         problems.add("", "JSON or YAML", Literally(error))
     except RecursionError:
@@ -74,6 +77,12 @@ def _path(parts: tuple[str | int, ...]) -> str:
 def _report(path: str, times: int, problems: Problems) -> None:
     found = Literally(f"it {times} times")
     problems.add(path, "the field once", found)
+
+
+def _template_fault(text: str) -> tuple[str, Literally] | None:
+    """The expected and the found part for a text with an action of a template, of Helm or another program."""
+    found = _ACTION.search(text)
+    return found and ("a configuration", Literally(f"a template that is not rendered ({found[0]})"))
 
 
 def _yaml_fault(error: YamlError) -> tuple[str, Literally]:

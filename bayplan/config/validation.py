@@ -32,7 +32,7 @@ ArgsPaths = dict[tuple[str, str], str]
 # multiPoint and at the placement points they are unknown plugins like any other.
 REMOVED_PLUGINS = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 MULTI_POINT = "multi_point"
-SIMILAR = 0.8
+SIMILAR = 0.85
 """Likeness of misspelt names; many plugins of other projects are called Node or Scheduling, too."""
 _POINTS_WITHOUT_REMOVED = frozenset(POINT_NAMES).difference(PLACEMENT_POINTS)
 

@@ -242,6 +242,21 @@ def test_arguments_of_a_plugin_of_ones_own_keep_a_float_in_json() -> None:
         ),
         pytest.param("[]", ["expected a mapping; got an empty list"], id="a list"),
         pytest.param(
+            "word " * 1000,
+            [f'expected a mapping; got "{"word " * 19}word…"'],
+            id="a text, of which the beginning is shown",
+        ),
+        pytest.param(
+            "{{- if .Values.a }}\nkind: KubeSchedulerConfiguration\n{{- end }}",
+            ["expected a configuration; got a template that is not rendered ({{- if .Values.a }})"],
+            id="a template that begins with an action",
+        ),
+        pytest.param(
+            "kind: KubeSchedulerConfiguration\nparallelism: {{ .Values.a }}",
+            ["expected a configuration; got a template that is not rendered ({{ .Values.a }})"],
+            id="a template with a value",
+        ),
+        pytest.param(
             "{kind: KubeSchedulerConfiguration}",
             [
                 "expected JSON; got Expecting property name enclosed in double quotes "

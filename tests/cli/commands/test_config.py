@@ -211,7 +211,11 @@ def test_check_names_all_problems_of_all_files() -> None:
 def test_check_finds_plugins_that_cannot_be_run() -> None:
     enabled = {
         "filter": {"enabled": [{"name": "Best"}, {"name": "ImageLocality"}]},
-        "multiPoint": {"enabled": [{"name": "NodeAfinity"}, {"name": "NodeNumber"}]},
+        "multiPoint": {
+            "enabled": [
+                {"name": name} for name in ("NodeAfinity", "NodeNumber", "NodeResourcesAllocatable")
+            ]
+        },
     }
     doubled = {"multiPoint": {"enabled": [{"name": "NodeName"}, {"name": "NodeName"}]}}
     profiles = [
@@ -229,6 +233,7 @@ def test_check_finds_plugins_that_cannot_be_run() -> None:
         f'{first}.filter.enabled: expected plugins that implement filter; got "ImageLocality"',
         f'{first}.multiPoint.enabled: expected NodeAffinity; got "NodeAfinity"',
         f'{first}.multiPoint.enabled: expected the name of a plugin; got "NodeNumber"',
+        f'{first}.multiPoint.enabled: expected the name of a plugin; got "NodeResourcesAllocatable"',
         f'{third}.multiPoint.enabled: expected each plugin once; got "NodeName"',
     ]
 
