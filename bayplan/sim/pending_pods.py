@@ -55,7 +55,7 @@ def group_pending(
         waiting[key] += 1
         refusals = refusals_of(message)
         devices = {} if key[2] else {r: n for r, n in pod.requests.items() if is_extended(r)}
-        why = (frozenset(refusals) or message, tuple(devices.items()))
+        why = (frozenset(refusals) or message.replace(pod.key, ""), tuple(devices.items()))
         group = groups.get((key, why))
         if group is None:
             name = f"{pod.namespace}/{key[2] or pod.name}"

@@ -9,6 +9,7 @@ from bayplan.api.text.refusal_message import refusals_of
 from bayplan.api.workloads import workload_of
 from bayplan.sim import Simulation
 from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.devices import claiming
 
 
 def owned(name: str, kind: str, owner: str, **options: Any) -> Any:
@@ -94,3 +95,16 @@ def test_nothing_is_grouped_when_every_pod_has_a_node() -> None:
     report = Simulation([make_node("a"), make_pod("p")]).run()
 
     assert (report.pending_groups, report.sizes) == ([], {})
+
+
+def test_a_message_with_the_name_of_its_pod_does_not_part_a_workload() -> None:
+    owners = owned("web-0", "StatefulSet", "web").owner_references
+    waiting = [
+        claiming(name=f"web-{i}", template="absent").replace(owner_references=owners)
+        for i in range(2)
+    ]
+
+    (group,) = Simulation([make_node("a"), *waiting]).run().pending_groups
+
+    assert group.pods == ["default/web-0", "default/web-1"]
+    assert group.message == 'pod "default/web-1": ResourceClaim not created yet'
