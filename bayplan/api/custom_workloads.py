@@ -32,6 +32,8 @@ from .workload_kinds import (
 from .workloads import PodTemplateSpec
 
 MAX_DEPTH = 8
+_EXCLUSIVE = re.compile(r"/(?:subgroup-)?exclusive-topology$")
+"""Annotations of LeaderWorkerSet and JobSet for which their controllers add affinity to pods."""
 _FOR_LATER = re.compile(r"(?:Template|Policy|Runtime|Class|CronJob)$|^(?:Cron|Scheduled)")
 """Names of kinds whose template is used by other objects, or on a schedule, and not to make pods at once."""
 
@@ -134,9 +136,11 @@ def _of_known(
     if found:
         spec = CustomWorkloadSpec(replicas=found[0].replicas, template=found[0].template)
     several = tuple(found) if len(found) > 1 or gang is not None else ()
-    return made(
-        metadata=metadata, spec=spec, pods=several, gang=gang, note=known.note, is_certain=True
-    )
+    exclusive = [
+        f"{key} is not simulated" for key in metadata.annotations or () if _EXCLUSIVE.search(key)
+    ]
+    note = "; ".join(filter(None, (known.note, *exclusive)))
+    return made(metadata=metadata, spec=spec, pods=several, gang=gang, note=note, is_certain=True)
 
 
 def _pods_of(known: WorkloadKind, tree: Mapping[str, Any]) -> list[CustomPods]:

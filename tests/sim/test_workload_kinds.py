@@ -175,6 +175,38 @@ def test_pods_of_kinds_in_the_table(api_version: str, kind: str, spec: Any, coun
     assert report.remarks[0].startswith(f"{kind}.{group} n/w: {count} pod")
 
 
+@pytest.mark.parametrize(
+    ("api_version", "kind", "key", "spec"),
+    [
+        pytest.param(
+            "leaderworkerset.x-k8s.io/v1",
+            "LeaderWorkerSet",
+            "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology",
+            {"leaderWorkerTemplate": {"size": 2, "workerTemplate": TEMPLATE}},
+            id="of a LeaderWorkerSet",
+        ),
+        pytest.param(
+            "jobset.x-k8s.io/v1alpha2",
+            "JobSet",
+            "alpha.jobset.sigs.k8s.io/exclusive-topology",
+            {"replicatedJobs": [{"name": "j", "template": {"spec": {"template": TEMPLATE}}}]},
+            id="of a JobSet",
+        ),
+    ],
+)
+def test_a_remark_tells_of_exclusive_placement_by_an_annotation(
+    api_version: str, kind: str, key: str, spec: Any
+) -> None:
+    annotations = {key: "example.com/rack", "example.com/other": "x"}
+    meta = {"name": "w", "namespace": "n", "annotations": annotations}
+    obj = decode_object({"apiVersion": api_version, "kind": kind, "metadata": meta, "spec": spec})
+
+    (remark,) = run(obj).remarks
+
+    assert f"; {key} is not simulated" in remark
+    assert "other" not in remark
+
+
 def test_requests_of_spark_are_those_that_spark_computes() -> None:
     spec = {
         "type": "Python",
