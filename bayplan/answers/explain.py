@@ -15,6 +15,7 @@ from ..api.node import Node
 from ..api.pod import DO_NOT_SCHEDULE, Pod, PodAffinityTerm, TopologySpreadConstraint
 from ..api.pod_groups import pod_group_of
 from ..api.taints import NO_EXECUTE, NO_SCHEDULE, Taint, find_untolerated
+from ..api.text.refusal_message import refusals_of
 from ..choices import NEAREST
 from ..errors import counted
 from ..framework import Code, Status
@@ -45,6 +46,10 @@ from .remedies.spread import counted_pods, honor_taints
 from .runner_up import find_runner_up
 from .situation import Situation
 
+NOT_RETRIED = (
+    "it fits by now, but no event retries it; kube-scheduler tries it again after five minutes"
+)
+
 
 def explain(
     view: TrialCluster, pod: Pod, nodes: Sequence[str] = (), nearest: int = NEAREST
@@ -66,10 +71,13 @@ def explain(
     if not pod.node_name:
         _explain_waiting(view, pod, account)
         fits_alone = _explain_group(view, pod, account)
-        if account.verdict is PodVerdict.FITS and pod.uid in view.settled.pending:
+        earlier = view.settled.pending.get(pod.uid)
+        if account.verdict is PodVerdict.FITS and earlier is not None:
             # Something that is not written to the cluster holds it, such as a plugin at Permit.
-            account.verdict, account.node = PodVerdict.GATED, None
-            account.message = view.settled.pending[pod.uid]
+            account.verdict, account.node, account.message = PodVerdict.GATED, None, earlier
+            if refusals_of(earlier):
+                account.verdict = PodVerdict.UNSCHEDULABLE
+                account.remarks.append(NOT_RETRIED)
         if nearest and not fits_alone:
             _note_changes(view, pod, account, nodes, nearest)
         return account

@@ -272,3 +272,23 @@ def test_a_view_has_the_cache_of_its_stage_and_leaves_it_as_it_was() -> None:
         again = explain(alone, pod)
         assert [node.total for node in account.scores] == [node.total for node in again.scores]
         assert account.refused == again.refused
+
+
+def test_a_pod_that_fits_by_now_and_that_no_event_retries_is_pending_with_a_note() -> None:
+    """The hint of kube-scheduler for new pods does not read the namespace selectors of affinity."""
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"app": "db"}},
+        "namespaceSelector": {"matchLabels": {"team": "a"}},
+    }
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    web = make_object("Pod", "web", namespace="shop", spec={"affinity": affinity})
+    db = make_pod("db", namespace="data", labels={"app": "db"})
+    data = make_object("Namespace", "data", metadata={"labels": {"team": "a"}})
+    view = settled_view([make_node("n"), data, web, db])
+
+    told = explain(view, stored(view.cluster, Pod, "web", "shop"))
+
+    assert told.verdict is PodVerdict.UNSCHEDULABLE
+    assert told.feasible_nodes == 1
+    assert any("kube-scheduler tries it again after five minutes" in one for one in told.remarks)
