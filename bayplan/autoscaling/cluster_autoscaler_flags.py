@@ -238,7 +238,7 @@ def read_flags(paths: Iterable[str | Path], words: Sequence[str] = ()) -> FlagRe
                 for one in tree.get("items") or [tree] if isinstance(tree, Mapping) else ():
                     is_empty &= not _read_object(one, place, found)
         except YamlError as error:
-            raise InputError(f"{file}: expected YAML or JSON; {error}") from None
+            raise InputError(f"{file}: {error}") from None
         if is_empty:
             raise InputError(
                 f"{file}: expected a workload that runs {CLUSTER_AUTOSCALER}, "

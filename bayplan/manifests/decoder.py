@@ -42,6 +42,7 @@ CUTS = 8
 _SPACE = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 _PROBE = 4096
+_SCHEDULER_POLICY = "expected a kind of v1; got Policy"
 _TYPE_NAMES = {str: "text", list: "a list", bool: "a boolean"}
 _NOT_SPACE = re.compile(r"\S")
 _LOGS = re.compile(
@@ -365,6 +366,8 @@ def _decode(
         where, problem = error.where, error.problem
         if problem == NO_KIND and not is_list:
             where, problem = "", nameless_fault(msgspec.json.decode(text), source.name)
+        elif problem == _SCHEDULER_POLICY:
+            problem += ", which --config takes"
         raise DecodeError(f"{place}: {where}" if where else place, problem) from None
     except RecursionError:
         raise DecodeError(_place(source, document), "expected less deep nesting") from None

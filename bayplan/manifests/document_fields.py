@@ -10,6 +10,9 @@ from ..api.own_documents import API_VERSION
 from ..api.text.durations import EXPECTED, parse_duration
 from ..api.wire.field_error import FieldError
 
+_SHOWN = 100
+"""Characters of a text that an error repeats."""
+
 
 def check_head(fields: Mapping[str, Any], kind: str) -> None:
     """Refuse a document of another kind or version."""
@@ -77,7 +80,7 @@ def found(value: Any) -> str:
         case None:
             return "none"
         case str():
-            return f'"{value}"'
+            return f'"{value if len(value) <= _SHOWN else value[:_SHOWN] + "…"}"'
         case bool():
             return str(value).lower()
         case int() | float():

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..api.resources import CPU, MEMORY, PODS, is_scalar
 from ..api.text.durations import parse_duration
-from ..config.problems import Literally, Problems
+from ..config.problems import MAX_SHOWN, Literally, Problems
 from ..errors import InputError
 from ..manifests.sources import open_source
 from .amounts_text import EPHEMERAL_STORAGE, check_labels, read_amount
@@ -135,7 +135,9 @@ def _rows(text: str, problems: Problems) -> Iterator[tuple[int, dict[str, str]]]
     missing = [name for name in REQUIRED if name not in columns]
     if missing:
         where = f"line {lines[0][0]}"
-        problems.add(where, f"columns {', '.join(REQUIRED)}", Literally(", ".join(columns)))
+        problems.add(
+            where, f"columns {', '.join(REQUIRED)}", Literally(", ".join(columns)[:MAX_SHOWN])
+        )
         return
     if _check_columns(columns, f"line {lines[0][0]}", problems):
         return

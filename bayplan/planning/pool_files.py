@@ -143,7 +143,7 @@ def _read_source(source: Source, table: InstanceTable, named: NamedValues, found
             elif tree is not None:
                 _read_tree(tree, table, named, place, found)
     except YamlError as error:
-        found.problems.append(f"{source.name}: expected YAML or JSON; {error}")
+        found.problems.append(f"{source.name}: {error}")
     except RecursionError:
         found.problems.append(f"{source.name}: expected less deep nesting")
 

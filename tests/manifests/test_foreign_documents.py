@@ -50,6 +50,11 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name
             "NAMESPACE   NAME    READY   STATUS\ndefault     web-0   0/1     Pending\n",
             "expected manifests; got a table: use kubectl get ... -o yaml",
         ),
+        (
+            "a.json",
+            '{"kind": "Policy", "apiVersion": "v1"}',
+            "document 1: policy: apiVersion: expected a kind of v1; got Policy, which --config takes",
+        ),
         ("a.yaml", "NAME    STATUS\nnode-1  Ready\n", "expected manifests; got a table"),
         ("a.yaml", "", "expected objects; got no document"),
         ("a.yaml", "# nothing\n---\n# more\n", "expected objects; got no document"),

@@ -110,6 +110,11 @@ def test_a_list_of_objects_can_be_added_and_the_default_namespace_left_out() -> 
             id="an object of an ignored kind",
         ),
         pytest.param(
+            "x" * 1000,
+            f'events[0]: expected an object with at, add, change, remove; got "{"x" * 100}…"',
+            id="a long text, of which the beginning is shown",
+        ),
+        pytest.param(
             7, "events[0]: expected an object with at, add, change, remove; got 7", id="no object"
         ),
     ],

@@ -331,6 +331,11 @@ def test_karpenter_pool_as_a_whole() -> None:
             id="columns",
         ),
         pytest.param(
+            f"[{'1' * 1000}]\n",
+            f"line 1: expected columns name, cpu, memory, price; got [{'1' * 99}",
+            id="another file, whose line is cut",
+        ),
+        pytest.param(
             "name,cpu,memory,price\nx,1,1Gi\n", "line 2: expected 4 cells; got 3 cells", id="cells"
         ),
         pytest.param(
