@@ -364,7 +364,7 @@ def _not_modelled(
 def is_beside_pools(version: str, kind: str) -> bool:
     """True for objects that Karpenter reads with its NodePools: classes of nodes of a provider, and overlays."""
     group = version.partition("/")[0]
-    is_class = kind.endswith("NodeClass") and "karpenter" in group.split(".")
+    is_class = kind.endswith("NodeClass") and (group == EKS or "karpenter" in group.split("."))
     return is_class or (group == KARPENTER_V1.partition("/")[0] and kind == "NodeOverlay")
 
 

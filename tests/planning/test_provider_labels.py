@@ -100,3 +100,24 @@ def test_a_label_of_the_provider_that_the_table_does_not_have_is_named(
         )
         for note in reading.notes
     )
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        pytest.param("eks.amazonaws.com/v1", "NodeClass", id="EKS Auto Mode"),
+        pytest.param("karpenter.azure.com/v1beta1", "AKSNodeClass", id="Azure"),
+    ],
+)
+def test_a_class_of_nodes_stands_beside_the_pool_with_a_note(
+    version: str, kind: str, tmp_path: Path
+) -> None:
+    pools, types = tmp_path / "pools.yaml", tmp_path / "types.csv"
+    node_class = {"apiVersion": version, "kind": kind, "metadata": {"name": "default"}, "spec": {}}
+    pools.write_text(yaml.safe_dump_all([make_karpenter(), node_class]))
+    types.write_text(TABLE)
+
+    reading = read_pools([pools], read_instance_table(types))
+
+    assert [pool.name for pool in reading.pools] == ["kp"]
+    assert any(f"{kind} default: not modelled" in note for note in reading.notes)
