@@ -125,7 +125,7 @@ class Binder:
         return answer
 
     def _check(self, pod: Pod, given: PodVolumes) -> bool:
-        """Whether all claims are bound; raises BindingError if they cannot be bound any more.
+        """Whether all claims are bound; raises VolumeBindingError if they cannot be bound any more.
 
         Reads the cluster and not the assumptions, which may be another pod's by now.
         """
