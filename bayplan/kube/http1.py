@@ -6,19 +6,24 @@ megabytes, and a watch never ends.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 HEAD_END = b"\r\n\r\n"
 LINE_END = b"\r\n"
 NO_BODY = (204, 304)
-_LENGTH, _ENCODING = b"\r\ncontent-length:", b"\r\ntransfer-encoding:"
-_CONNECTION = b"\r\nconnection:"
+FRAMING = re.compile(
+    rb"\r\n(?:content-length:[ \t]*([^\r\n]+)"
+    rb"|(transfer-encoding:[ \t]*chunked|connection:[ \t]*close)[ \t]*(?=\r\n|\Z))",
+    re.IGNORECASE,
+)
+"""The headers that say where a response ends, and whether the connection does."""
 
 
 class Head:
-    """The status and the headers of a response; names in lower case."""
+    """The status and the headers of a response."""
 
-    __slots__ = ("_lower", "_text", "code")
+    __slots__ = ("_text", "code", "is_chunked", "is_last", "length")
 
     def __init__(self, text: bytes) -> None:
         code = text[9:12]
@@ -26,38 +31,33 @@ class Head:
             raise ValueError(f"expected HTTP/1.1; got {text[:40]!r}")
         self.code = int(code)
         self._text = text
-        self._lower = text.lower()
+        self.is_chunked = False
+        self.is_last = False
+        """Whether the server closes the connection after this response."""
+        length = b""
+        for size, option in FRAMING.findall(text):
+            if size:
+                length = length or size
+            elif option[:1] in b"tT":
+                self.is_chunked = True
+            else:
+                self.is_last = True
+        self.length: int | None = None
+        """The size of the body; None if the head does not have it."""
+        if self.code in NO_BODY:
+            self.length = 0
+        elif length and not self.is_chunked:
+            self.length = int(length)
 
     def get(self, name: bytes) -> bytes:
         """A header by its name in lower case; empty if it is absent."""
-        return self._find(b"\r\n%b:" % name)
-
-    def _find(self, start: bytes) -> bytes:
-        """The value after `start`, which is the end of the line before, the name in lower case, and a colon."""
-        at = self._lower.find(start)
+        start = b"\r\n%b:" % name
+        at = self._text.lower().find(start)
         if at < 0:
             return b""
         begin = at + len(start)
         end = self._text.find(LINE_END, begin)
         return self._text[begin : end if end >= 0 else None].strip()
-
-    @property
-    def length(self) -> int | None:
-        """The size of the body; None if the head does not have it."""
-        if self.code in NO_BODY:
-            return 0
-        length = self._find(_LENGTH)
-        return int(length) if length and not self.is_chunked else None
-
-    @property
-    def is_chunked(self) -> bool:
-        """Whether the body is chunked."""
-        return self._find(_ENCODING).lower() == b"chunked"
-
-    @property
-    def is_last(self) -> bool:
-        """Whether the server closes the connection after this response."""
-        return self._find(_CONNECTION).lower() == b"close"
 
     @property
     def retry_after_s(self) -> float | None:

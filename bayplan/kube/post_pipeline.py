@@ -81,8 +81,9 @@ class AnswerReader:
         return len(data) - len(rest)
 
     def _add(self, head: Head, body: bytes, answers: list[Answer]) -> None:
-        delay_s = head.retry_after_s if head.code == 429 or head.code >= 500 else None
-        answers.append(Answer(head.code, body, delay_s))
+        code = head.code
+        delay_s = head.retry_after_s if code == 429 or code >= 500 else None
+        answers.append(Answer(code, body, delay_s))
         self.is_last = head.is_last
 
 
