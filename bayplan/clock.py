@@ -121,7 +121,9 @@ def _in_utc(moment: datetime) -> datetime:
 
 def rfc3339(moment: datetime, timespec: str = "seconds") -> str:
     """A moment in Kubernetes' format, in UTC: to the second, or a MicroTime with `microseconds`."""
-    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=timespec)}Z"
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return f"{moment.isoformat(timespec=timespec)[: -len('+00:00')]}Z"
 
 
 def whole_micros(seconds: float) -> float:

@@ -45,7 +45,8 @@ class ObjectReference(Wire, frozen=True):
     @classmethod
     def to(cls, obj: Any) -> "ObjectReference":
         """The reference to an object in its present version."""
-        return cls(**{name: getattr(obj, name) for name in cls.__struct_fields__})
+        version = obj.resource_version
+        return cls(obj.api_version, obj.kind, obj.namespace, obj.name, obj.uid, version)
 
 
 class CSIPersistentVolume(Wire, frozen=True):

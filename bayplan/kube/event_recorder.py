@@ -63,6 +63,8 @@ class EventRecorder:
         self._clock = clock or SystemClock()
         self._host = socket.gethostname()
         self._known: dict[Key, Known] = {}
+        self._second, self._second_text = -1, ""
+        """The second of the last event, and its text: there may be a thousand events in one."""
         self._under_way: set[asyncio.Task[None]] = set()
         self._posted = 0
         self._dropped = 0
@@ -140,10 +142,13 @@ class EventRecorder:
     def _make(self, pod_event: PodEvent) -> Event:
         pod, controller = pod_event.regarding, pod_event.reporting_controller
         now = self._clock.now()
-        nanos = round(now.timestamp() * 1_000_000) * 1000
+        micros = round(now.timestamp() * 1_000_000)
+        second = micros // 1_000_000
+        if second != self._second:
+            self._second, self._second_text = second, rfc3339(now).removesuffix("Z")
         event = {
-            "metadata": {"name": f"{pod.name}.{nanos:x}", "namespace": pod.namespace},
-            "eventTime": rfc3339(now, "microseconds"),
+            "metadata": {"name": f"{pod.name}.{micros * 1000:x}", "namespace": pod.namespace},
+            "eventTime": f"{self._second_text}.{micros % 1_000_000:06}Z",
             "reportingController": controller,
             "reportingInstance": f"{controller}-{self._host}",
             "action": pod_event.action,
