@@ -93,14 +93,14 @@ class KubeDriver:
         answered = self.core.inbox.put
         self._sender = Sender(
             connection,
-            TokenBucket(client.qps, client.burst),
+            TokenBucket(client.qps, client.burst, self._loop.time),
             answered,
             self._may_send,
             FeatureGates.of(self.options.feature_gates).release.retries_bindings,
         )
         self._event_sender = Sender(
             connection,
-            TokenBucket(client.qps, client.burst),
+            TokenBucket(client.qps, client.burst, self._loop.time),
             answered,
             channels=EVENT_CHANNELS,
         )

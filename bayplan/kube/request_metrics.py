@@ -109,12 +109,12 @@ class HostRequests:
 
     def attempted(self, method: str, code: int, size: int, *, is_retry: bool = False) -> None:
         """Count an attempt that has ended: the body that it sent, and its response or NO_RESPONSE."""
-        self.sent(method, size)
+        (self._series.get(method) or self._find(method)).sent.observe(size)
         self.answered(method, code, is_retry=is_retry)
 
     def ended(self, method: str, seconds: float, received: int | None) -> None:
         """Record how long a request took with all its attempts, and the size of the response, if there was one."""
-        series = self._find(method)
+        series = self._series.get(method) or self._find(method)
         series.duration.observe(seconds)
         if received is not None:
             series.received.observe(received)

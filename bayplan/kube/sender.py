@@ -364,7 +364,9 @@ class TokenBucket:
         if self._qps <= 0:
             return 0.0
         now = self._now()
-        self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._qps)
+        tokens = self._tokens + (now - self._filled_at) * self._qps
+        if tokens > self._burst:
+            tokens = self._burst
         self._filled_at = now
-        self._tokens -= 1
-        return max(-self._tokens / self._qps, 0.0)
+        self._tokens = tokens = tokens - 1
+        return -tokens / self._qps if tokens < 0 else 0.0
