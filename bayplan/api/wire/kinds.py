@@ -1,8 +1,8 @@
 """Kinds: the supported kinds of objects, and how each is built from its wire form."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import msgspec
@@ -56,13 +56,17 @@ class Kind:
     is_namespaced: bool = True
     text_wire: type[Any] | None = None
     """The type for text, if another than for parsed trees."""
-    decoder: "msgspec.json.Decoder[Any]" = field(init=False)
-    list_decoder: "msgspec.json.Decoder[list[Any]]" = field(init=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def decoder(self) -> "msgspec.json.Decoder[Any]":
+        """Decodes the text of one object; made when it is first used, as most kinds have no objects."""
+        return msgspec.json.Decoder(self.text_type)
+
+    @cached_property
+    def list_decoder(self) -> "msgspec.json.Decoder[list[Any]]":
+        """Decodes the text of many objects."""
         items: Any = list[self.text_type]  # type: ignore[name-defined]  # a type made at run time
-        object.__setattr__(self, "decoder", msgspec.json.Decoder(self.text_type))
-        object.__setattr__(self, "list_decoder", msgspec.json.Decoder(items))
+        return msgspec.json.Decoder(items)
 
     @property
     def text_type(self) -> type[Any]:
