@@ -68,16 +68,16 @@ class ClassView:
 
     def refresh(self, calls: PodCalls, reserved: Reserved | None = None) -> None:
         """Update the stale rows. PreFilter has run for the pod; `reserved` are the nominated pods that count for it."""
-        part, log, size = self.part, calls.table.row_changes, len(calls.table)
+        part, log = self.part, calls.table.row_changes
         part.refresh(calls)
         if self._rows_seen == log.version:
             return
-        is_new = len(self.values) != size or self._raw_ids is not part.raw_ids
+        is_new = len(self.values) != len(part.base) or self._raw_ids is not part.raw_ids
         changed = None if is_new else log.rows_since(self._rows_seen)
         self._rows_seen = -1  # if a plugin raises, everything stays stale
         if is_new:
             self._start_anew(calls)
-        elif changed is not None and 2 * len(changed) > size:
+        elif changed is not None and 2 * len(changed) > len(part.base):
             changed = None
         self._judge_rows(calls, changed, reserved)
         if part.raw_ids is not None and self.includes_raws:

@@ -114,16 +114,13 @@ class Engine:
         """
         of_class = pod.with_class_spec() if pod.spec.pin else pod
         planned = self._planned(state, of_class)
-        if isinstance(planned, Reason):
+        if not isinstance(planned, tuple):
             return planned
         plan, marks, is_new = planned
-        if pod.status.nominated_node_name:
+        are_nominated = bool(self._nominator)
+        if pod.status.nominated_node_name or (are_nominated and self._nominator.node_of(pod)):
             return Reason.NOMINATED
-        reserved = None
-        if self._nominator:
-            if self._nominator.node_of(pod):
-                return Reason.NOMINATED
-            reserved = self._filtering.reserved(pod, self._table)
+        reserved = self._filtering.reserved(pod, self._table) if are_nominated else None
         if pod.spec.pin and (
             reserved or pod.spec.claims or not plan.pre_filters.keys() <= marks.quiet
         ):
@@ -153,7 +150,7 @@ class Engine:
         if pod.spec.pin:
             return self._decide_pinned(ready)
         ranked = self._rank(ready, within)
-        if isinstance(ranked, Reason):
+        if not isinstance(ranked, tuple):
             return ranked
         totals, refuses_more = ranked
         best = Best(*totals.best())
@@ -201,7 +198,7 @@ class Engine:
         if row is None or not table.live[row] or pod.spec.pin:
             return None
         planned = self._planned(state, pod)
-        if isinstance(planned, Reason):
+        if not isinstance(planned, tuple):
             return None
         plan, marks, _ = planned
         if not _run_pre_filters(PodCalls(state, pod, table), plan, marks.quiet):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, NamedTuple
 
 from ..amounts.domain_rules import DomainRules, Limit, Score, Together, compile_rules, no_nodes
@@ -49,11 +48,10 @@ class Marks:
     def hold(self, table: NodeTable) -> bool:
         """Whether the marks are valid for the present nodes."""
         version = table.node_changes.version
-        if self.nodes_version == version:
-            return True
-        if self.nodes_keys is None or self.nodes_key != _keys_of(self.nodes_keys, table):
-            return False
-        self.nodes_version = version
+        if self.nodes_version != version:
+            if self.nodes_keys is None or self.nodes_key != _keys_of(self.nodes_keys, table):
+                return False
+            self.nodes_version = version
         return True
 
 
@@ -96,20 +94,25 @@ class MarksOfClasses:
         return known
 
     def _ask(self, plan: ClassPlan, pod: Pod) -> Marks:
-        answers = {p: ask_hook(p, p.row_groups, pod, self._table) for p in plan.grouped}
-        ruled = {p: answer for p, answer in answers.items() if isinstance(answer, DomainRules)}
-        columns_of = {p: a.columns if isinstance(a, DomainRules) else a for p, a in answers.items()}
-        listed = [found for found in columns_of.values() if found is not None]
-        columns = tuple(dict.fromkeys(chain(*listed))) if len(listed) == len(answers) else None
-        quiet = {p for p, found in columns_of.items() if found is not None and not found}
-        rules, keys = None, [ruled[p].nodes_key if p in ruled else None for p in answers]
-        if columns and answers.keys() <= ruled.keys() | quiet:
-            rules = _rules(plan, {p: ruled[p] for p in answers if p not in quiet})
+        columns, is_grouped = dict[RowValues, None](), True
+        quiet, ruled = list[str](), dict[Plugin, DomainRules]()
+        keys: list[Callable[[], Hashable] | None] = []
+        for plugin in plan.grouped:
+            answer = ask_hook(plugin, plugin.row_groups, pod, self._table)
+            found = answer.columns if isinstance(answer, DomainRules) else answer
+            keys.append(answer.nodes_key if isinstance(answer, DomainRules) else None)
+            if found and isinstance(answer, DomainRules):
+                ruled[plugin] = answer
+            elif found is not None and not found:
+                quiet.append(plugin.name)
+            is_grouped = is_grouped and found is not None
+            columns.update(dict.fromkeys(found or ()))
+        is_ruled = columns and len(ruled) + len(quiet) == len(plan.grouped)
         nodes_keys = [key for key in keys if key is not None and key is not no_nodes]
         return Marks(
-            columns,
-            frozenset(plugin.name for plugin in quiet),
-            rules,
+            tuple(columns) if is_grouped else None,
+            frozenset(quiet),
+            _rules(plan, ruled) if is_ruled else None,
             None if None in keys else nodes_keys,
             _keys_of(nodes_keys, self._table),
             self._table.node_changes.version,

@@ -71,7 +71,7 @@ class Attempt(Struct):
     """One attempt to schedule `pod`."""
 
     pod: Pod
-    outcome: Outcome
+    outcome: Outcome = Outcome.ERROR
     node_name: str = ""
     score: int | None = None
     """Total score of the chosen node; None when there was nothing to choose between."""

@@ -92,7 +92,7 @@ class Scheduler(EventHandlers):
         state = CycleState()
         times = state.times
         times[STARTED] = perf_counter()
-        attempt = Attempt(queued.pod, Outcome.ERROR, number=queued.attempts)
+        attempt = Attempt(queued.pod, number=queued.attempts)
         try:
             self.cache.snapshot.update()
             self.decider.find_node(profile, state, attempt)

@@ -173,8 +173,10 @@ class Decider:
         self, profile: ProfileRuntime, state: CycleState, pod: Pod, within: Ints | None
     ) -> Decision | None:
         """The engine's decision; None if the reference has to decide. The reason for that is counted in a metric."""
-        found: Decision | Reason = Reason.EXTENDERS
-        if self._may_use_engine:
+        found: Decision | Reason
+        if not self._may_use_engine:
+            found = Reason.EXTENDERS
+        else:
             try:
                 found = self._engines[profile.name].decide(state, pod, within)
             except PluginRunError as failed:

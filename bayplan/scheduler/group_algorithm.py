@@ -29,7 +29,7 @@ from ..observe.times import DECIDED, STARTED
 from ..queue.queued_pod import QueuedPodInfo
 from ..runtime import PluginRunError, ProfileRuntime
 from ..table import Ints
-from .attempt import Attempt, Outcome
+from .attempt import Attempt
 from .binding import Binding, BindingTools
 from .deciding import Decider
 from .failure import FailureHandler
@@ -307,7 +307,7 @@ class GroupAlgorithm:
         state = CycleState()
         state.group = self._state
         state.times[STARTED] = perf_counter()
-        attempt = Attempt(queued.pod, Outcome.ERROR, number=queued.attempts)
+        attempt = Attempt(queued.pod, number=queued.attempts)
         return MemberTrial(queued, attempt, state)
 
     def _try_member(self, member: MemberTrial, within: Ints | None, makes_room: bool) -> Pod | None:

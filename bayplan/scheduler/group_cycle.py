@@ -282,7 +282,7 @@ def _mixed_schedulers(queued: Sequence[QueuedPodInfo]) -> Status | None:
 def complete(result: GroupResult, queued: Sequence[QueuedPodInfo]) -> None:
     """Add the members that were not tried, because of an error or for want of a placement; they fail with the group."""
     for info in queued[len(result.members) :]:
-        attempt = Attempt(info.pod, Outcome.ERROR, number=info.attempts)
+        attempt = Attempt(info.pod, number=info.attempts)
         attempt.fail(result.status, None)
         result.members.append(MemberTrial(info, attempt, CycleState(), was_tried=False))
 

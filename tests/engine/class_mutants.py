@@ -128,8 +128,8 @@ CLASS_MUTANTS = [
     Mutant(
         "a pod's own nomination is ignored",
         ENGINE,
-        "if self._nominator.node_of(pod):",
-        "if False:",
+        "(are_nominated and self._nominator.node_of(pod))",
+        "False",
     ),
     Mutant(
         "a status with resources is ignored",
@@ -140,8 +140,8 @@ CLASS_MUTANTS = [
     Mutant(
         "a nomination in the status is ignored",
         ENGINE,
-        "if pod.status.nominated_node_name:",
-        "if False:",
+        "if pod.status.nominated_node_name or (",
+        "if (",
     ),
     Mutant("a pod's node is ignored", ENGINE, "if pod.node_name:", "if False:"),
     Mutant(

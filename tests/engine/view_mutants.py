@@ -22,13 +22,13 @@ VIEW_MUTANTS = [
     Mutant(
         "a view goes on with other raw scores",
         VIEW,
-        "len(self.values) != size or self._raw_ids is not part.raw_ids",
-        "len(self.values) != size",
+        "len(self.values) != len(part.base) or self._raw_ids is not part.raw_ids",
+        "len(self.values) != len(part.base)",
     ),
     Mutant(
         "a view does not grow",
         VIEW,
-        "len(self.values) != size or self._raw_ids is not part.raw_ids",
+        "len(self.values) != len(part.base) or self._raw_ids is not part.raw_ids",
         "not len(self.values) or self._raw_ids is not part.raw_ids",
     ),
     Mutant(
@@ -198,8 +198,8 @@ VIEW_MUTANTS = [
     Mutant(
         "rules are all there is to plugins without rules",
         MARKS,
-        "if columns and answers.keys() <= ruled.keys() | quiet:",
-        "if columns and ruled.keys() - quiet:",
+        "is_ruled = columns and len(ruled) + len(quiet) == len(plan.grouped)",
+        "is_ruled = columns and ruled",
     ),
     Mutant(
         "the pod itself is not counted in a skew", RULES, " - constraint.selects(pod),", " - 0,"
