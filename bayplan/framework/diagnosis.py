@@ -127,9 +127,10 @@ class Diagnosis:
             counted = zip(self._by_row.statuses, self._counts(self._by_row), strict=True)
             for status in (status for status, count in counted if count):
                 self.add_plugin_status(status)
-        shown = (row for row in self._every if row not in self.alone and not self.is_outside(row))
-        for status in (status for row in shown for status in self._every[row]):
-            self.add_plugin_status(status)
+        for row, statuses in self._every.items():
+            if row not in self.alone and not self.is_outside(row):
+                for status in statuses:
+                    self.add_plugin_status(status)
         for status in self.alone.values():
             self.add_plugin_status(status)
 

@@ -42,7 +42,7 @@ class Status:
 
     @property
     def is_success(self) -> bool:
-        return self.code is Code.Success
+        return not self.code  # Success is 0; this is read for every step of a pod
 
     @property
     def is_rejected(self) -> bool:
