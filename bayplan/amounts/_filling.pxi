@@ -55,9 +55,9 @@ cdef class Filler:
         for place in range(ends.shape[0]):
             self.judged[:] = 0
             for pod in range(classes.shape[0]):
-                self.judge_again(classes[pod], hosts[place], pod)
+                self.judge_again(classes[pod], &hosts[place, 0], pod)
                 hosts[place, pod] = self.best(
-                    classes[pod], rows, start, ends[place], ranks[place % ranks.shape[0], pod]
+                    classes[pod], rows, start, ends[place], &ranks[place % ranks.shape[0], pod, 0]
                 )
                 if hosts[place, pod] >= 0:
                     values[place, pod] = self.totals[classes[pod], hosts[place, pod]]
@@ -65,12 +65,12 @@ cdef class Filler:
             for pod in range(classes.shape[0]):
                 if hosts[place, pod] >= 0:
                     self.use(classes[pod], hosts[place, pod], -1)
-            self.reset(hosts[place])
+            self.reset(&hosts[place, 0], classes.shape[0])
             start = ends[place]
         return np.asarray(hosts), np.asarray(values)
 
     cdef int64_t best(self, Py_ssize_t kind, const int64_t[::1] rows, Py_ssize_t start, Py_ssize_t end,
-                      const int64_t[:] ranks) noexcept:
+                      const int64_t* ranks) noexcept:
         """The row with the highest value, of equal ones the one of the lowest rank; -1: none is feasible."""
         cdef int64_t best = -1, found = -1, value
         cdef Py_ssize_t i
@@ -86,7 +86,7 @@ cdef class Filler:
         for i in range(self.use_counts[kind]):
             self.uses[kind][i].cells[row] += sign * self.uses[kind][i].amount
 
-    cdef void judge_again(self, Py_ssize_t kind, const int64_t[::1] hosts, Py_ssize_t end) noexcept:
+    cdef void judge_again(self, Py_ssize_t kind, const int64_t* hosts, Py_ssize_t end) noexcept:
         """Judge the rows that got one of the first `end` pods after this class was judged last, each once."""
         cdef Py_ssize_t pod
         self.mark += 1
@@ -97,11 +97,11 @@ cdef class Filler:
                 )
         self.judged[kind] = end
 
-    cdef void reset(self, const int64_t[::1] hosts) noexcept:
+    cdef void reset(self, const int64_t* hosts, Py_ssize_t end) noexcept:
         cdef Py_ssize_t pod
         cdef int kind
         self.mark += 1
-        for pod in range(hosts.shape[0]):
+        for pod in range(end):
             if self.is_first(hosts[pod]):
                 for kind in range(self.kinds):
                     self.totals[kind, hosts[pod]] = self.first[kind, hosts[pod]]

@@ -106,7 +106,7 @@ def fill(
     all pods, for each one, or several times for each one: then the places take them in turn.
     """
     times = ranks.shape[0] if ranks.ndim == 3 else 1
-    ranks = np.broadcast_to(ranks, (times, len(classes), len(table)))
+    ranks = np.broadcast_to(np.ascontiguousarray(ranks), (times, len(classes), len(table)))
     copy = AmountsCopy(table)
     uses = [shares_of(copy, kind.pod) for kind in kinds]  # may add columns, so judges come after
     judges = [make_judge(copy, kind.rules) for kind in kinds]

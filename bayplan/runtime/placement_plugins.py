@@ -28,7 +28,7 @@ from ..framework.answer_checks import (
 )
 from ..framework.placement import Placement, PodGroupAssignments, PodGroupInfo
 from ..framework.scores import MIN_SCORE
-from ..table import Ints
+from ..table import Bools, Ints
 from .plugin_failures import failed
 
 NO_PLACEMENTS = unschedulable("no feasible placements found")
@@ -114,7 +114,14 @@ def _checked(found: Any, everything: Placement) -> Sequence[Placement] | Status:
         rows: Any = placement.rows
         if not isinstance(rows, np.ndarray) or rows.dtype != np.int64 or rows.ndim != 1:
             raise wrong(f'an array of int64 as rows of Placement "{name}"', rows)
-        is_known = not len(rows) or (rows.min() >= 0 and rows.max() < len(is_row))
-        if not is_known or not is_row[rows].all():
-            raise WrongAnswerError(f'expected rows of the parent in Placement "{name}"; got others')
+    if found and not _are_all(np.concatenate([placement.rows for placement in found]), is_row):
+        name = next(placement.name for placement in found if not _are_all(placement.rows, is_row))
+        raise WrongAnswerError(f'expected rows of the parent in Placement "{name}"; got others')
     return found
+
+
+def _are_all(rows: Ints, is_row: Bools) -> bool:
+    """Whether `is_row` is set for all of `rows`."""
+    if not len(rows):
+        return True
+    return bool(rows.min() >= 0 and rows.max() < len(is_row) and is_row[rows].all())

@@ -299,13 +299,10 @@ class Strategy:
     ) -> None:
         self._kind = kind
         self._heights = heights
+        self.weights = weights
+        """The resources that count, with their weights."""
         # Whether the resource is an extended one: those count only when the pod asks for them.
         self._resources = [(name, weight, is_scalar(name)) for name, weight in weights.items()]
-
-    @property
-    def weights(self) -> dict[str, int]:
-        """The resources that count, with their weights."""
-        return {name: weight for name, weight, _ in self._resources}
 
     def rule(self, wanted: Mapping[str, int]) -> ShareRule:
         """The rule for a pod asking for `wanted`."""
