@@ -121,9 +121,8 @@ def _in_utc(moment: datetime) -> datetime:
 
 def rfc3339(moment: datetime, timespec: str = "seconds") -> str:
     """A moment in Kubernetes' format, in UTC: to the second, or a MicroTime with `microseconds`."""
-    if moment.tzinfo is not UTC:
-        moment = moment.astimezone(UTC)
-    return f"{moment.isoformat(timespec=timespec)[: -len('+00:00')]}Z"
+    in_utc = moment.astimezone(UTC).isoformat(timespec=timespec)
+    return f"{in_utc.removesuffix('+00:00')}Z"
 
 
 def whole_micros(seconds: float) -> float:
