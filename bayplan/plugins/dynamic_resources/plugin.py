@@ -300,13 +300,15 @@ class DynamicResources(
             except AllocationError as error:
                 verdict.error = failure(error)
                 return verdict
+        fixed = [i for i in range(len(known.claims)) if self._is_fixed(known, i)]
+        if not fixed:
+            return verdict
         may_fit = verdict.feasible  # where devices are lacking, nothing else is checked
-        for position in range(len(known.claims)):
-            if self._is_fixed(known, position):
-                missed = ~self._reaches(known, position, table, rows) & may_fit
-                if missed.any():
-                    known.unavailable.add(position)
-                    verdict.reject(missed, NOT_AVAILABLE, unresolvable=True)
+        for position in fixed:
+            missed = ~self._reaches(known, position, table, rows) & may_fit
+            if missed.any():
+                known.unavailable.add(position)
+                verdict.reject(missed, NOT_AVAILABLE, unresolvable=True)
         return verdict
 
     def _find_devices(
@@ -323,9 +325,9 @@ class DynamicResources(
         known.answers.follow()
         codes = known.answers.judge(rows_in(self._keep().table, table, rows), known.keys)
         if np.count_nonzero(codes):
-            may_fit = verdict.feasible
+            codes = codes * verdict.feasible  # FITS where the node is refused already
             for code, reason in REASONS.items():
-                verdict.reject((codes == code) & may_fit, reason, unresolvable=True)
+                verdict.reject(codes == code, reason, unresolvable=True)
         if self._node_resources is not None:
             self._node_resources.judge(state, known, pod, table, rows, verdict)
 
