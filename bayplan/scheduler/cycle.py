@@ -24,7 +24,9 @@ from .failure import FailureHandler, note_failure, scheduled_event, skip_event
 from .group_cycle import GroupCycle
 from .parts import Parts
 
-GOES_ON = (Outcome.BINDING, Outcome.WAITING)
+BOUND, BINDING = Outcome.BOUND, Outcome.BINDING
+"""Names of their own: it takes long to read a member of an enum from its class."""
+GOES_ON = (BINDING, Outcome.WAITING)
 
 
 class Scheduler(EventHandlers):
@@ -135,7 +137,7 @@ class Scheduler(EventHandlers):
             return None
         self.queue.nominator.delete(assumed)
         binding = Binding(self.binding_tools, profile, state, queued, assumed, attempt, plan)
-        attempt.outcome = Outcome.BINDING
+        attempt.outcome = BINDING
         status = binding.run_reserve() if plan.reserves else SUCCESS
         return binding if binding.is_accepted(status) else None
 
@@ -177,7 +179,7 @@ class Scheduler(EventHandlers):
             0.0 if since is None else self.clock.timestamp() - since,
             queued.was_flushed_from_unschedulable,
         )
-        attempt.outcome = Outcome.BOUND
+        attempt.outcome = BOUND
         attempt.node_name = pod.node_name
         self.cluster.record_event(scheduled_event(pod))
         if profile.committing.post_binds:
