@@ -384,8 +384,7 @@ class DynamicResources(
             return (), failure("not found")
         known = {key: found for key, state in reached.items() if (found := state.get(STATE))}
         if any(found.claims for found in known.values()):
-            giver = Giving(self.handle, self._binder)
-            return (), giver.give_back_of_group(pods, known)
+            return (), Giving(self.handle, self._binder).give_back_of_group(pods, known)
         return (), unschedulable(GROUP_DONE)
 
     def _refused(self, reason: str) -> Status:
