@@ -207,6 +207,20 @@ def test_a_claim_that_lost_its_devices_meanwhile_is_not_used() -> None:
     assert (status.code, status.message) == (Code.Error, text)
 
 
+def test_a_claim_that_got_other_devices_meanwhile_is_not_used() -> None:
+    made = world(make_claim("c", devices=["a/d0"], node="a"))
+    pod = made.add(claiming("c"))
+    state = made.reserve(pod)
+    made.cluster.update(make_claim("c", devices=["b/d0"], node="b"))
+    made.failures = [CONFLICT]
+
+    status = made.pre_bind(state, pod)
+
+    text = "claim default/c got allocated elsewhere in the meantime"
+    assert (status.code, status.message) == (Code.Error, text)
+    assert not made.claim("c").status.reserved_for
+
+
 def test_a_pod_without_claims_has_nothing_to_do() -> None:
     made = world()
     state, status = made.pre_filter(make_pod())

@@ -148,6 +148,7 @@ class ClaimBinder:
     def _write(self, pod: Pod, one: Given, is_stale: bool) -> Steps[ResourceClaim]:
         """Write the claim with its devices and its user; after a conflict, once more from the current object."""
         claim, allocation = one.claim, one.allocation
+        decided = allocation or claim.allocation
         for attempt in range(RETRIES):
             if attempt or is_stale:
                 found = self._devices.claims.get(claim.namespace, claim.name)
@@ -161,7 +162,7 @@ class ClaimBinder:
                     if self._is_reserved_for(pod, claim):
                         return claim
                     allocation = None
-            _check(claim, allocation)
+            _check(claim, allocation, decided)
             try:
                 finalizers = claim.metadata.finalizers or ()
                 if allocation is not None and FINALIZER not in finalizers:
@@ -385,21 +386,27 @@ def _results(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
     return () if allocation is None else allocation.devices.results or ()
 
 
-def _check(claim: ResourceClaim, allocation: AllocationResult | None) -> None:
-    """Raise ClaimBindingError if the claim changed since the decision."""
+def _check(
+    claim: ResourceClaim, allocation: AllocationResult | None, decided: AllocationResult | None
+) -> None:
+    """Raise ClaimBindingError if the claim changed since the devices were `decided`; `allocation` is to be written.
+
+    kube-scheduler does not compare devices that the claim had before: after a conflict the pod may run on a node
+    without them, if they were freed for another pod and allocated on another node.
+    """
     problem = None
     if claim.is_terminating:
         problem = "got deleted"
-    elif allocation is not None and claim.allocation is not None:
+    elif claim.allocation is None:
+        problem = "got deallocated elsewhere" if allocation is None else None
+    elif allocation is not None or not _has(claim, decided):
         problem = "got allocated elsewhere"
-    elif allocation is None and claim.allocation is None:
-        problem = "got deallocated elsewhere"
     if problem is not None:
         raise ClaimBindingError(f"claim {claim.key} {problem} in the meantime")
 
 
 def _has(claim: ResourceClaim, allocation: AllocationResult | None) -> bool:
-    """Whether the claim has the devices of an allocation that pods of a group share."""
+    """Whether the claim has the devices of an allocation."""
     has = claim.allocation
     return has is not None and allocation is not None and has.devices == allocation.devices
 
