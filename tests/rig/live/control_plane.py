@@ -175,6 +175,7 @@ class LiveControlPlane:
             f"--service-account-signing-key-file={folder / 'service-account.key'}",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--endpoint-reconciler-type=none",
+            "--allow-privileged=true",
             f"--disable-admission-plugins={ADMISSION_OFF}",
             *self._arguments,
         ]
