@@ -19,6 +19,7 @@ POLL_S = 0.01
 
 class _Listener(ThreadingHTTPServer):
     request_queue_size = 64  # a client opens many connections at once
+    is_stopped = False
 
 
 class JsonServer:
@@ -42,6 +43,9 @@ class JsonServer:
                 self._respond(json.loads(self.rfile.read(size)))
 
             def _respond(self, given: Any) -> None:
+                if listener.is_stopped:  # the request came on a connection that is still open
+                    self.close_connection = True
+                    return
                 status, tree = answer(self.path.partition("?")[0], given)
                 body = json.dumps(tree).encode()
                 self.send_response(status)
@@ -52,7 +56,7 @@ class JsonServer:
 
             def log_message(self, *arguments: Any) -> None: ...
 
-        self._server = _Listener(("127.0.0.1", 0), Handler)
+        self._server = listener = _Listener(("127.0.0.1", 0), Handler)
         self.bundle = "" if folder is None else self._encrypt(folder)
         self.port = int(self._server.server_address[1])
         threading.Thread(target=self._server.serve_forever, args=(POLL_S,), daemon=True).start()
@@ -68,6 +72,7 @@ class JsonServer:
         return base64.b64encode(certificate.cert).decode()
 
     def stop(self) -> None:
-        """Stop serving."""
+        """Stop serving, also on open connections."""
+        self._server.is_stopped = True
         self._server.shutdown()
         self._server.server_close()
