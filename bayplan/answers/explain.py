@@ -73,11 +73,12 @@ def explain(
         fits_alone = _explain_group(view, pod, account)
         earlier = view.settled.pending.get(pod.uid)
         if account.verdict is PodVerdict.FITS and earlier is not None:
-            # Something that is not written to the cluster holds it, such as a plugin at Permit.
-            account.verdict, account.node, account.message = PodVerdict.GATED, None, earlier
+            account.node, account.message = None, earlier
             if refusals_of(earlier):
                 account.verdict = PodVerdict.UNSCHEDULABLE
                 account.remarks.append(NOT_RETRIED)
+            else:  # something that is not written to the cluster holds it, such as a plugin at Permit
+                account.verdict = PodVerdict.GATED
         if nearest and not fits_alone:
             _note_changes(view, pod, account, nodes, nearest)
         return account
