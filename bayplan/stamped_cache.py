@@ -7,6 +7,8 @@ key), or when there are too many. Dropping costs time only. docs/engine.md lists
 from __future__ import annotations
 
 from collections.abc import Hashable, Sized
+from itertools import islice
+from random import Random
 from typing import Any, Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -91,7 +93,11 @@ class StampedCache(Generic[Key, Answer]):
 
 
 class Budget:
-    """Memory that several caches share: the least recently used answer of any of them is dropped first."""
+    """Memory that several caches share: to make room, answers of any of them are dropped at random.
+
+    Classes of pods often come in turn. With a few more of them than there is room for, the answer that
+    was used longest ago is the next to be needed, and dropping that one would leave no hits at all.
+    """
 
     MOST_CELLS = 6_000_000
     """Numbers that all answers hold at most: 48 MB, unless the table is large."""
@@ -99,14 +105,15 @@ class Budget:
     """Number of answers, with a number per row of the table, for which there is room in any case."""
     MOST_ENTRIES = 8192
 
-    __slots__ = ("_cells", "_most_cells", "_table", "entries")
+    __slots__ = ("_cells", "_most_cells", "_random", "_table", "entries")
 
     def __init__(self, most_cells: int | None = None, table: Sized = ()) -> None:
         self._most_cells = self.MOST_CELLS if most_cells is None else most_cells
         self._table = table
         self.entries: dict[Hashable, tuple[Any, int, CacheCounts]] = {}
-        """Answers, their cells and whose they are, in order of last use."""
+        """Answers, their cells and whose they are."""
         self._cells = 0
+        self._random = Random(0)
 
     def put(self, key: Hashable, answer: Any, cells: int, counts: CacheCounts) -> None:
         """Remember an answer of `cells` numbers; others are dropped until there is room."""
@@ -115,7 +122,7 @@ class Budget:
             self._cells -= entries.pop(key)[1]
         most_cells = max(self._most_cells, self.LEAST_COLUMNS * len(self._table))
         while entries and (self._cells + cells > most_cells or len(entries) >= self.MOST_ENTRIES):
-            self._drop(next(iter(entries)))
+            self._drop(next(islice(entries, self._random.randrange(len(entries)), None)))
         entries[key] = (answer, cells, counts)
         self._cells += cells
 
@@ -141,14 +148,12 @@ class BudgetedCache(Generic[Key, Answer]):
         self._counts = counts_of(name)
 
     def get(self, key: Key) -> Answer | None:
-        """The answer for `key`, which is now used last; None if there is none."""
-        entries, own_key = self._budget.entries, (self._name, key)
-        entry = entries.pop(own_key, None)
+        """The answer for `key`; None if there is none."""
+        entry = self._budget.entries.get((self._name, key))
         if entry is None:
             self._counts.misses += 1
             return None
         self._counts.hits += 1
-        entries[own_key] = entry
         answer: Answer = entry[0]
         return answer
 

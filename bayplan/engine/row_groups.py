@@ -22,7 +22,7 @@ from .class_view import ClassView
 from .marks import GroupRules, Marks
 
 Trackers = BudgetedCache[Hashable, Any]
-"""Groups that follow changed rows, by view and columns."""
+"""Groups that follow changed rows, by plan and columns."""
 
 
 class LivePlugins(NamedTuple):
@@ -95,7 +95,7 @@ def track_groups(
 
     They are stale when the view has a new array of values, as it has whenever columns of the table get new arrays.
     """
-    log, key = table.row_changes, (view, columns)
+    log, key = table.row_changes, (view.plan, columns)
     tracker = trackers.get(key)
     if tracker is not None and tracker.values is view.values:
         changed = log.rows_since(tracker.version)

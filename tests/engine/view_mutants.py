@@ -173,7 +173,10 @@ VIEW_MUTANTS = [
         "tracker.are_own = True",
     ),
     Mutant(
-        "groups stay for other columns", GROUPS, "(view, columns)\n    t", "(view, None)\n    t"
+        "groups stay for other columns",
+        GROUPS,
+        "(view.plan, columns)\n    t",
+        "(view.plan, None)\n    t",
     ),
     Mutant("groups stay for other values", GROUPS, " and tracker.values is view.values:", ":"),
     Mutant(
