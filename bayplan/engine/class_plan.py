@@ -84,7 +84,7 @@ class ClassPlan(msgspec.Struct, frozen=True, eq=False):
     """Whether every live plugin is in `grouped`, and no score on rows is normalised."""
     constant: int
     """The weighted points of every node while all raw scores of node objects are 0."""
-    unsettled: frozenset[str]
+    skippable: frozenset[str]
     """Plugins with cached answers that PreFilter may skip for some pods of the class only."""
     rules: JudgeRules = NO_RULES
     object_key: Hashable = None
@@ -155,24 +155,24 @@ class Planner:
         plan = _with_rules(plan, pod, (codes, answers[self._of_objects]))
         return self._plans.put(answers, plan), True
 
-    def _sort_plugins(self, settled: Sequence[Any]) -> ClassPlan | None:
+    def _sort_plugins(self, settled_codes: Sequence[Any]) -> ClassPlan | None:
         """A plan without the rules on amounts, which differ by spec; None if a settled plugin refuses.
 
         The plugins that take part are sorted by the dependencies of their answers.
         """
         filtering, scoring = self._filtering, self._scoring
-        codes = dict(zip(self._preparing, settled, strict=True))
+        codes = dict(zip(self._preparing, settled_codes, strict=True))
         filtered: dict[str, Code | None] = {p.name: codes[p][0] for p in filtering.pre_filters}
         scored: dict[str, Code | None] = {p.name: codes[p][1] for p in scoring.pre_scores}
         every = (*filtered.values(), *scored.values())
         if any(code not in (None, Code.Success, Code.Skip) for code in every):
             return None
-        asked = {p.name: p for p in filtering.pre_filters if filtered[p.name] is None}
+        called = {p.name: p for p in filtering.pre_filters if filtered[p.name] is None}
         prepared = frozenset(name for name, code in scored.items() if code is None)
         filters: ByScope[Placed] = ByScope([], [], [], [])
         for placed in map(Placed._make, enumerate(filtering.filters)):
             if filtered.get(placed.plugin.name) is not Code.Skip:
-                may_be_rule = placed.plugin.name not in asked
+                may_be_rule = placed.plugin.name not in called
                 _list_for(placed.plugin, filters, may_be_rule).append(placed)
         scores: ByScope[Scorer] = ByScope([], [], [], [])
         for plugin, weight in scoring.scores:
@@ -189,7 +189,7 @@ class Planner:
         cached = {p.plugin.name for p in (*filters.on_node, *filters.on_row)}
         has_row_raws = any(scorer.is_raw for scorer in scores.on_row)
         return ClassPlan(
-            pre_filters=asked,
+            pre_filters=called,
             skip_filter=frozenset(n for n, code in filtered.items() if code is Code.Skip),
             filters=filters,
             scores=scores,
@@ -198,7 +198,7 @@ class Planner:
             is_plain=len(grouped) == len(live) and not has_row_raws,
             # without Score plugins, every node has 1
             constant=_constant(scores.on_node) if scoring.scores else 1,
-            unsettled=frozenset(cached & asked.keys()),
+            skippable=frozenset(cached & called.keys()),
         )
 
 

@@ -105,13 +105,13 @@ class ClassView:
 
     def _judge_rows(self, calls: PodCalls, changed: Ints | None, reserved: Reserved | None) -> None:
         plan = self.plan
-        if not self._has_row_plugins and not reserved:
+        if not self._has_row_plugins and reserved is None:
             self._judge.judge(self.values, self.part.base, changed, self.peaks)
             return
         self._judge.judge(self.values, self.part.base, changed)
         if self._has_row_plugins:
             self._ask_row_plugins(calls, changed)
-        if reserved and plan.rules.fit is not None:
+        if reserved is not None and plan.rules.fit is not None:
             rows = reserved.among(changed)
             if len(rows):
                 refuse_beside(calls.table, plan.rules, self.values, rows, reserved.usage)

@@ -1,8 +1,8 @@
 """Engine: the decision about a pod. A total is `values[row] + points[group of the row]`; the best total wins.
 
-`prepare` gives the values (the view of the class, up to date) or the `Reason` for which the reference has to decide
-(`scheduler/deciding.py`). `decide` finds groups of rows, the points of each group, and the best row. The other
-questions, `nominated_row` and `filling`, begin in the same way.
+`decide` is the way of a pod: `prepare` gives the values (the view of its class, up to date) or the `Reason` for which
+the reference has to decide (`scheduler/deciding.py`), and `_rank` gives the totals. The other questions,
+`nominated_row` and `filling`, begin in the same way.
 
 A pod that is to be spread over zones, after one node changed:
 
@@ -17,12 +17,12 @@ A pod that is to be spread over zones, after one node changed:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Set
+from collections.abc import Hashable, Iterable, Set
 
 import msgspec
 
 from ..amounts.filling import Filling
-from ..amounts.kernel import REFUSED, Best, Peaks
+from ..amounts.kernel import REFUSED, Best, Peaks, RowGroups
 from ..api.pod import EMPTY_STATUS, Pod
 from ..framework import GROUPS, Code, CycleState, FilterPlugin, Plugin, PreFilterResult
 from ..framework.reserved import Reserved
@@ -31,7 +31,7 @@ from ..runtime import ProfileRuntime
 from ..runtime.plugin_calls import PodCalls, ask_hook, ask_keys, has_own
 from ..stamped_cache import Budget, BudgetedCache, StampedCache
 from ..table import Ints, NodeTable
-from .class_plan import ClassPlan, Planner
+from .class_plan import ClassPlan, Placed, Planner
 from .class_view import ClassView
 from .marks import NO_MARKS, GroupRules, Marks, MarksOfClasses
 from .node_part import NodePart
@@ -69,8 +69,8 @@ class Prepared(msgspec.Struct, frozen=True, eq=False):
     marks: Marks
     rules: GroupRules | None
     """The rules by which the points of groups are found without calling plugins; None if these have to be called."""
-    reserved: Reserved | None
-    """Nominated pods that count for the pod."""
+    nominated: Reserved | None
+    """The nominated pods that count, if other filters than the fit rule may depend on them."""
     is_plain: bool
     """Whether no live plugin has an effect."""
 
@@ -107,38 +107,8 @@ class Engine:
         self.applies = profile.percentage is None and not profile.filtering.check_all
         """Whether every node is judged, and only the first refusal of a node is reported."""
 
-    def prepare(self, state: CycleState, pod: Pod, comes_again: bool = False) -> Prepared | Reason:
-        """The view of the class of `pod`, up to date, after PreFilter; or the reason why the reference has to decide.
-
-        The view of a new class is not cached, unless it is certain that it `comes_again`.
-        """
-        of_class = pod.with_class_spec() if pod.spec.pin else pod
-        planned = self._planned(state, of_class)
-        if not isinstance(planned, tuple):
-            return planned
-        plan, marks, is_new = planned
-        are_nominated = bool(self._nominator)
-        if pod.status.nominated_node_name or (are_nominated and self._nominator.node_of(pod)):
-            return Reason.NOMINATED
-        reserved = self._filtering.reserved(pod, self._table) if are_nominated else None
-        if pod.spec.pin and (
-            reserved or pod.spec.claims or not plan.pre_filters.keys() <= marks.quiet
-        ):
-            return Reason.PINNED
-        calls = PodCalls(state, pod, self._table)
-        asked = calls if of_class is pod else PodCalls(state, of_class, self._table)
-        rules = marks.rules if plan.is_plain and not reserved else None
-        settled = marks.quiet if rules is None else marks.quiet | rules.plugins
-        if not _run_pre_filters(asked, plan, settled):
-            return Reason.PRE_FILTER
-        is_cached = comes_again or not is_new or marks.columns != ()
-        view = self._view_of(plan, state, pod.priority if reserved else None, is_cached)
-        view.refresh(asked, reserved)
-        is_plain = plan.is_plain and marks.columns == ()
-        return Prepared(calls, view, marks, rules, reserved, is_plain)
-
     def decide(self, state: CycleState, pod: Pod, within: Ints | None = None) -> Decision | Reason:
-        """The decision for `pod`: its view, its groups of rows, the points of each group, the best row.
+        """The best row for `pod` or the refusal of each row; or the reason why the reference has to decide.
 
         `within` are the only rows that count; None if all do.
         """
@@ -149,115 +119,53 @@ class Engine:
             return Reason.PLACEMENT
         if pod.spec.pin:
             return self._decide_pinned(ready)
-        ranked = self._rank(ready, within)
-        if not isinstance(ranked, tuple):
-            return ranked
-        totals, refuses_more = ranked
+        totals = self._rank(ready, within)
+        if totals is None:
+            return Reason.PRE_FILTER
         best = Best(*totals.best())
         if best.feasible:
             return Decision(best, totals)
-        if refuses_more:
+        view = ready.view
+        is_judged_by_view = within is None and ready.nominated is None
+        if not is_judged_by_view or _any_runs(view.plan.filters.live, state):
             return Reason.NO_NODE
-        return Decision(best, ready.view.peaks, ready.view.statuses())
+        return Decision(best, view.peaks, view.statuses())
 
-    def _rank(self, ready: Prepared, within: Ints | None) -> tuple[Peaks, bool] | Reason:
-        """The feasible rows in groups, each with its points: by rules if they are enough, else by calling plugins.
+    def prepare(self, state: CycleState, pod: Pod, comes_again: bool = False) -> Prepared | Reason:
+        """The view of the class of `pod`, up to date, after PreFilter; or the reason why the reference has to decide.
 
-        Also returns whether other rows than those the view refuses may be refused.
+        The view of a new class is not cached, unless it is certain that it `comes_again`.
         """
-        calls, view, reserved = ready.calls, ready.view, ready.reserved
-        beside = reserved if reserved and _reads_pods(view.plan, calls.state) else None
-        values = view.values if within is None else restricted(view.values, within)
-        if ready.is_plain and view.includes_raws and beside is None:  # one group, without points
-            return (view.peaks, False) if within is None else (Peaks(values), True)
-        table, marks, rules = self._table, ready.marks, ready.rules
-        if rules is not None:
-            groups = None
-            if view.includes_raws:
-                groups = track_groups(view, marks.columns or (), table, self._trackers)
-            if groups is not None:
-                calls.state.skip_filter.update(rules.plugins)
-                apply_rules(calls, view, rules, groups)
-                return groups, rules.may_refuse
-            others = view.plan.pre_filters.keys() - rules.plugins
-            if not _run_pre_filters(calls, view.plan, others):
-                return Reason.PRE_FILTER
-        live = LivePlugins.of(view, marks, calls.state)
-        if beside is not None:
-            values = self._beside_nominated(calls, values, beside)
-        values = narrow(calls, view, values, live)
-        groups = find_groups(view, values, live, table, self._trackers)
-        if groups is not None:
-            call_plugins(calls, view, live, groups)
-        refuses_more = bool(live.filters) or values is not view.values
-        return groups or (view.peaks if values is view.values else Peaks(values)), refuses_more
-
-    def nominated_row(self, state: CycleState, pod: Pod) -> int | None:
-        """The row of the node that the status of `pod` nominates, if it fits there; else None."""
-        table, row = self._table, self._table.row_of.get(pod.nominated_node_name)
-        if row is None or not table.live[row] or pod.spec.pin:
-            return None
-        planned = self._planned(state, pod)
-        if not isinstance(planned, tuple):
-            return None
-        plan, marks, _ = planned
-        if not _run_pre_filters(PodCalls(state, pod, table), plan, marks.quiet):
-            return None
-        status = self._filtering.filter_with_nominated(state, pod, table.node_at(row))
-        return row if status.is_success else None
-
-    def filling(self, pod: Pod) -> Filling | None:
-        """Data for the kernel to put pods like `pod` on rows; None if filters besides the fit rule read pods."""
-        state = CycleState()
-        if self._nominator or pod.spec.pin:
-            return None
-        ready = self.prepare(state, pod, comes_again=True)
-        if isinstance(ready, Reason):
-            return None
-        view, plan, rules = ready.view, ready.view.plan, ready.rules
+        class_pod = pod.with_class_spec() if pod.spec.pin else pod
+        found = self._find_class(state, class_pod)
+        if not isinstance(found, tuple):
+            return found
+        plan, marks, is_new = found
+        are_nominated = bool(self._nominator)
+        if pod.status.nominated_node_name or (are_nominated and self._nominator.node_of(pod)):
+            return Reason.NOMINATED
+        reserved = (self._filtering.reserved(pod, self._table) or None) if are_nominated else None
+        if pod.spec.pin and (
+            reserved is not None or pod.spec.claims or not plan.pre_filters.keys() <= marks.quiet
+        ):
+            return Reason.PINNED
+        calls = PodCalls(state, pod, self._table)
+        class_calls = calls if class_pod is pod else PodCalls(state, class_pod, self._table)
+        rules = marks.rules if plan.is_plain and reserved is None else None
+        uncalled = marks.quiet if rules is None else marks.quiet | rules.plugins
+        if not _run_pre_filters(class_calls, plan, uncalled):
+            return Reason.PRE_FILTER
         if rules is not None and not rules.may_refuse:
             state.skip_filter.update(rules.plugins)
-        if _reads_pods(plan, state):
-            return None
-        counts_pods = pod.spec.has_pod_terms or pod.spec.topology_spread_constraints
-        is_quiet = plan.pre_filters.keys() <= ready.marks.quiet
-        is_ranked = ready.is_plain and is_quiet and not counts_pods
-        return view.filling(pod, is_ranked)
+        is_cached = comes_again or not is_new or marks.columns != ()
+        view = self._view_of(plan, state, None if reserved is None else pod.priority, is_cached)
+        view.refresh(class_calls, reserved)
+        if reserved is not None and not _any_runs(plan.filters.on_row + plan.filters.live, state):
+            reserved = None  # the fit rule alone reads pods, and the view has their amounts
+        is_plain = plan.is_plain and marks.columns == ()
+        return Prepared(calls, view, marks, rules, reserved, is_plain)
 
-    # Pods that name their node, as those of a DaemonSet do
-
-    def _decide_pinned(self, ready: Prepared) -> Decision | Reason:
-        """Read one value of the view; call live filters, and filters that may read the name, about that node."""
-        calls, view, quiet = ready.calls, ready.view, ready.marks.quiet
-        row = self._table.row_of.get(calls.pod.spec.pin)
-        if row is None or view.values[row] < 0:
-            return Reason.PINNED
-        readers = self._find_readers_of_pin(view.plan, calls.pod)
-        if readers is None:
-            return Reason.PINNED
-        live = [p.plugin for p in view.plan.filters.live if p.plugin.name not in quiet]
-        for plugin in (*readers, *live):
-            if not calls.filter_row(plugin, row).is_success:
-                return Reason.PINNED
-        return Decision(Best(view.values.item(row), 1, 1, row), view.peaks)
-
-    def _find_readers_of_pin(self, plan: ClassPlan, pod: Pod) -> list[FilterPlugin] | None:
-        """The filters with cached answers that may depend on the node's name, except the one whose PreFilter narrows to
-        that node; None if PreFilter leaves other nodes. Scores are not needed for a single node.
-        """
-        found = self._readers_of_pin.get(plan, self._stamp)
-        if found is not None:
-            return found
-        pre = self._filtering.run_pre_filters(CycleState(), pod, self._table)
-        if pre.node_names != frozenset((pod.spec.pin,)) or len(pre.narrowed_by) > 1:
-            return None
-        placed = [*plan.filters.on_node, *plan.filters.on_row, *plan.filters.by_rule]
-        filters = [p.plugin for p in placed if p.plugin.name not in pre.narrowed_by]
-        return self._readers_of_pin.put(plan, [p for p in filters if _may_read_pin(p, pod)])
-
-    # The view of a class
-
-    def _planned(self, state: CycleState, pod: Pod) -> tuple[ClassPlan, Marks, bool] | Reason:
+    def _find_class(self, state: CycleState, pod: Pod) -> tuple[ClassPlan, Marks, bool] | Reason:
         """The plan and the marks for the class of `pod`, and whether the plan is new; or the reason why the pod is not
         like its class. `state` gets the results of PreFilter that are settled.
         """
@@ -306,7 +214,7 @@ class Engine:
 
         With a `priority`, room for pods nominated with at least this priority counts as used.
         """
-        skipped = plan.unsettled & state.skip_filter if plan.unsettled else frozenset()
+        skipped = plan.skippable & state.skip_filter if plan.skippable else frozenset()
         key: Hashable = plan if not skipped and priority is None else (plan, skipped, priority)
         view = self._views.get(key) if is_cached else None
         if view is not None:
@@ -321,19 +229,111 @@ class Engine:
             self._views.put(key, view, size * (1 + len(view.raws)))
         return view
 
-    def _beside_nominated(self, calls: PodCalls, values: Ints, reserved: Reserved) -> Ints:
-        """A copy of the values, with the rows refused that a filter refuses with their nominated pods."""
-        values, rows, judge = values.copy(), reserved.rows, self._filtering.filter_with_nominated
+    def _rank(self, ready: Prepared, within: Ints | None) -> Peaks | None:
+        """The total of each row: its value, and the points of its group, by rules if they are enough, else by plugins.
+
+        None if PreFilter of a plugin that has to be called refuses the pod.
+        """
+        calls, view, nominated = ready.calls, ready.view, ready.nominated
+        values = view.values if within is None else restricted(view.values, within)
+        if ready.is_plain and view.includes_raws and nominated is None:  # one group, without points
+            return view.peaks if within is None else Peaks(values)
+        table, marks, rules = self._table, ready.marks, ready.rules
+        if rules is not None:
+            groups: RowGroups | None = None
+            if view.includes_raws:
+                groups = track_groups(view, marks.columns or (), table, self._trackers)
+            if groups is not None:
+                apply_rules(calls, view, rules, groups)
+                return groups
+            if not _run_pre_filters(calls, view.plan, view.plan.pre_filters.keys() - rules.plugins):
+                return None
+        live = LivePlugins.of(view, marks, calls.state)
+        if nominated is not None:
+            values = self._refused_with(nominated, calls, values)
+        values = narrow(calls, view, values, live)
+        groups = find_groups(view, values, live, table, self._trackers)
+        if groups is None:
+            return view.peaks if values is view.values else Peaks(values)
+        call_plugins(calls, view, live, groups)
+        return groups
+
+    def _refused_with(self, nominated: Reserved, calls: PodCalls, values: Ints) -> Ints:
+        """A copy of the values, in which rows are refused that do not fit the pod and their nominated pods."""
+        values, rows, run = values.copy(), nominated.rows, self._filtering.filter_with_nominated
         for row in rows[values[rows] >= 0].tolist():
-            if not judge(calls.state, calls.pod, self._table.node_at(row)).is_success:
+            if not run(calls.state, calls.pod, self._table.node_at(row)).is_success:
                 values[row] = REFUSED
         return values
 
+    # Other questions
 
-def _run_pre_filters(calls: PodCalls, plan: ClassPlan, settled: Set[str]) -> bool:
-    """Whether PreFilter of all plugins but the `settled` neither refuses the pod nor narrows the nodes."""
+    def nominated_row(self, state: CycleState, pod: Pod) -> int | None:
+        """The row of the node that the status of `pod` nominates, if it fits there; else None."""
+        table, row = self._table, self._table.row_of.get(pod.nominated_node_name)
+        if row is None or not table.live[row] or pod.spec.pin:
+            return None
+        found = self._find_class(state, pod)
+        if not isinstance(found, tuple):
+            return None
+        plan, marks, _ = found
+        if not _run_pre_filters(PodCalls(state, pod, table), plan, marks.quiet):
+            return None
+        status = self._filtering.filter_with_nominated(state, pod, table.node_at(row))
+        return row if status.is_success else None
+
+    def filling(self, pod: Pod) -> Filling | None:
+        """Data for the kernel to put pods like `pod` on rows; None if filters besides the fit rule read pods."""
+        state = CycleState()
+        if self._nominator or pod.spec.pin:
+            return None
+        ready = self.prepare(state, pod, comes_again=True)
+        if isinstance(ready, Reason):
+            return None
+        view, plan = ready.view, ready.view.plan
+        if _any_runs(plan.filters.on_row + plan.filters.live, state):
+            return None
+        counts_pods = pod.spec.has_pod_terms or pod.spec.topology_spread_constraints
+        is_quiet = plan.pre_filters.keys() <= ready.marks.quiet
+        is_ranked = ready.is_plain and is_quiet and not counts_pods
+        return view.filling(pod, is_ranked)
+
+    # Pods that name their node, as those of a DaemonSet do
+
+    def _decide_pinned(self, ready: Prepared) -> Decision | Reason:
+        """Read one value of the view; call live filters, and filters that may read the name, about that node."""
+        calls, view, quiet = ready.calls, ready.view, ready.marks.quiet
+        row = self._table.row_of.get(calls.pod.spec.pin)
+        if row is None or view.values[row] < 0:
+            return Reason.PINNED
+        readers = self._find_readers_of_pin(view.plan, calls.pod)
+        if readers is None:
+            return Reason.PINNED
+        live = [p.plugin for p in view.plan.filters.live if p.plugin.name not in quiet]
+        for plugin in (*readers, *live):
+            if not calls.filter_row(plugin, row).is_success:
+                return Reason.PINNED
+        return Decision(Best(view.values.item(row), 1, 1, row), view.peaks)
+
+    def _find_readers_of_pin(self, plan: ClassPlan, pod: Pod) -> list[FilterPlugin] | None:
+        """The filters with cached answers that may depend on the node's name, except the one whose PreFilter narrows to
+        that node; None if PreFilter leaves other nodes. Scores are not needed for a single node.
+        """
+        found = self._readers_of_pin.get(plan, self._stamp)
+        if found is not None:
+            return found
+        pre = self._filtering.run_pre_filters(CycleState(), pod, self._table)
+        if pre.node_names != frozenset((pod.spec.pin,)) or len(pre.narrowed_by) > 1:
+            return None
+        placed = [*plan.filters.on_node, *plan.filters.on_row, *plan.filters.by_rule]
+        filters = [p.plugin for p in placed if p.plugin.name not in pre.narrowed_by]
+        return self._readers_of_pin.put(plan, [p for p in filters if _may_read_pin(p, pod)])
+
+
+def _run_pre_filters(calls: PodCalls, plan: ClassPlan, uncalled: Set[str]) -> bool:
+    """Run PreFilter of all plugins but the `uncalled`; False if one refuses the pod or narrows the nodes."""
     for name, plugin in plan.pre_filters.items():
-        if name in settled:
+        if name in uncalled:
             continue
         answer = calls.pre_filter(plugin)
         if isinstance(answer, PreFilterResult):
@@ -351,7 +351,6 @@ def _may_read_pin(plugin: FilterPlugin, pod: Pod) -> bool:
     return key is None or key != ask_hook(plugin, plugin.spec_key, pod.pod_class.spec)
 
 
-def _reads_pods(plan: ClassPlan, state: CycleState) -> bool:
-    """Whether filters besides the fit rule depend on the pods of a node."""
-    others = (*plan.filters.on_row, *plan.filters.live)
-    return any(placed.plugin.name not in state.skip_filter for placed in others)
+def _any_runs(filters: Iterable[Placed], state: CycleState) -> bool:
+    """Whether PreFilter does not skip all of these filters."""
+    return any(placed.plugin.name not in state.skip_filter for placed in filters)

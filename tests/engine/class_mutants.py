@@ -89,7 +89,7 @@ CLASS_MUTANTS = [
     Mutant(
         "PreFilter that skips some pods is ignored",
         ENGINE,
-        "skipped = plan.unsettled & state.skip_filter if plan.unsettled else frozenset()",
+        "skipped = plan.skippable & state.skip_filter if plan.skippable else frozenset()",
         "skipped: frozenset[str] = frozenset()",
     ),
     Mutant(
@@ -165,32 +165,32 @@ CLASS_MUTANTS = [
     Mutant(
         "a view is read stale",
         ENGINE,
-        "        view.refresh(asked, reserved)",
-        "        if not len(view.values):\n            view.refresh(asked, reserved)",
+        "        view.refresh(class_calls, reserved)",
+        "        if not len(view.values):\n            view.refresh(class_calls, reserved)",
     ),
     Mutant(
         "a pod that names its node leaves no room",
         ENGINE,
-        "            reserved or pod.spec.claims",
+        "            reserved is not None or pod.spec.claims",
         "            pod.spec.claims",
     ),
     Mutant(
         "a pod that names its node leaves its own marks to its class",
         ENGINE,
-        "planned = self._planned(state, of_class)",
-        "planned = self._planned(state, pod)",
+        "found = self._find_class(state, class_pod)",
+        "found = self._find_class(state, pod)",
     ),
     # Nominated pods
     Mutant(
         "nominated pods need no room",
         ENGINE,
-        "reserved = self._filtering.reserved(pod, self._table)",
-        "pass",
+        "(self._filtering.reserved(pod, self._table) or None) if are_nominated else None",
+        "None",
     ),
     Mutant(
         "nominated pods use nothing",
         VIEW,
-        "        if reserved and plan.rules.fit is not None:",
+        "        if reserved is not None and plan.rules.fit is not None:",
         "        if False:",
     ),
     Mutant(
@@ -200,15 +200,21 @@ CLASS_MUTANTS = [
         "for row in []:",
     ),
     Mutant(
-        "refusals beside nominated pods pass for explained",
+        "refusals because of nominated pods pass for those of the view",
         ENGINE,
-        "refuses_more = bool(live.filters) or values is not view.values",
-        "refuses_more = bool(live.filters)",
+        "within is None and ready.nominated is None",
+        "within is None",
+    ),
+    Mutant(
+        "refusals of live filters pass for those of the view",
+        ENGINE,
+        "if not is_judged_by_view or _any_runs(view.plan.filters.live, state):",
+        "if not is_judged_by_view:",
     ),
     Mutant(
         "pods of all priorities leave the same room",
         ENGINE,
-        "pod.priority if reserved else None",
+        "None if reserved is None else pod.priority",
         "None",
     ),
     Mutant(
@@ -238,7 +244,7 @@ CLASS_MUTANTS = [
     Mutant(
         "PreFilter does not run when plugins are called instead of rules",
         ENGINE,
-        "if not _run_pre_filters(calls, view.plan, others):",
+        "if not _run_pre_filters(calls, view.plan, view.plan.pre_filters.keys() - rules.plugins):",
         "if False:",
     ),
 ]

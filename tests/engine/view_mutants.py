@@ -195,7 +195,7 @@ VIEW_MUTANTS = [
     Mutant(
         "rules pass over nominated pods",
         ENGINE,
-        "marks.rules if plan.is_plain and not reserved else None",
+        "marks.rules if plan.is_plain and reserved is None else None",
         "marks.rules if plan.is_plain else None",
     ),
     Mutant(
