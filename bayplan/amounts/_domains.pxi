@@ -153,10 +153,10 @@ cdef class DomainJudge:
         self.attracting, self.factors = parts, factors
         self.attraction_weight = weight
 
-    def judge(self, GroupTracker groups not None, const int64_t[::1] raw_ids):
+    def judge(self, GroupTracker groups not None, const int64_t[::1] raw_groups):
         """Set the points of `groups`.
 
-        `present`: the numbers in `raw_ids` of groups that are accepted, as bits.
+        `present`: the numbers in `raw_groups` of groups that are accepted, as bits.
         """
         cdef Py_ssize_t i, number
         if self.accepted.shape[0] < groups.number:
@@ -165,9 +165,9 @@ cdef class DomainJudge:
         self.find_bounds()
         number = self.accept(groups)
         self.present = 0
-        if raw_ids is not None:
+        if raw_groups is not None:
             for i in range(number):
-                self.present |= (<int64_t>1) << raw_ids[groups.sample_of[self.accepted[i]]]
+                self.present |= (<int64_t>1) << raw_groups[groups.sample_of[self.accepted[i]]]
         if number == 0 or (number == 1 and groups.size_of[self.accepted[0]] == 1):
             return  # a single node is taken unscored
         if self.spreading:

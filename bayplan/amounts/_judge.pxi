@@ -138,7 +138,7 @@ cdef class CompiledJudge:
     cdef int64_t counts_before, balance_offset, least_balance
     cdef int64_t heights[101]
     cdef const int64_t* groups
-    cdef const int64_t* included
+    cdef const int64_t* group_points
     cdef object extra
 
     def __init__(self, int64_t place, columns, fit, share, balance, alignment):
@@ -258,17 +258,17 @@ cdef class CompiledJudge:
         self.scores.is_least = self.kind == LEAST
         return number > 0 or not (self.has_share or self.has_balance)
 
-    def add_group_points(self, groups, included):
-        """Add the points in `included` of the group of a row, where `groups` has the groups; None: nothing."""
+    def set_group_points(self, groups, group_points):
+        """`RowJudge.set_group_points`."""
         cdef const int64_t[::1] ids
         cdef const int64_t[::1] points
         self.groups = NULL
         if groups is not None:
             ids = groups
-            points = included
-            self.extra = (groups, included)
+            points = group_points
+            self.extra = (groups, group_points)
             self.groups = &ids[0]
-            self.included = &points[0]
+            self.group_points = &points[0]
 
     def judge(self, int64_t[::1] values, const int64_t[::1] base, rows, Peaks peaks=None):
         cdef Py_ssize_t i, size = values.shape[0]
@@ -358,7 +358,7 @@ cdef class CompiledJudge:
         """What becomes of a base of a row that lacks nothing."""
         if base < 0:
             return base
-        return base + points if self.groups == NULL else base + points + self.included[self.groups[row]]
+        return base + points if self.groups == NULL else base + points + self.group_points[self.groups[row]]
 
     cdef bint score_chunk(self, const int64_t** cells, int64_t* apart, int64_t* points) noexcept nogil:
         """The points of CHUNK rows, given their cells; whether some are in `apart` and have to be judged one by one."""
@@ -401,7 +401,7 @@ cdef class CompiledJudge:
         if base < 0:
             return base
         if self.groups != NULL:
-            base += self.included[self.groups[row]]
+            base += self.group_points[self.groups[row]]
         if self.has_share:
             base += self.share_points(row) * self.share_weight
         if self.has_balance:

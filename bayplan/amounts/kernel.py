@@ -37,15 +37,15 @@ KERNEL = "NumPy" if compiled is None else "compiled"
 
 DEAD = -(2**63)
 PLACE_SHIFT = 56
-LOCAL_MASK = (1 << PLACE_SHIFT) - 1
+NUMBER_MASK = (1 << PLACE_SHIFT) - 1
 NOT_GROUPED = -1
 REFUSED = -(2**48)
 """Marks a group of rows as infeasible."""
 
 
-def refusal(place: int, local: int) -> int:
-    """The value of a row that the plugin at `place` refuses with its status number `local`."""
-    return -1 - (place << PLACE_SHIFT | local)
+def refusal(place: int, number: int) -> int:
+    """The value of a row that the plugin at `place` refuses; `number` stands for its status."""
+    return -1 - (place << PLACE_SHIFT | number)
 
 
 def place_of(value: int) -> int:
@@ -53,9 +53,9 @@ def place_of(value: int) -> int:
     return (-1 - value) >> PLACE_SHIFT
 
 
-def local_of(value: int) -> int:
-    """The status number of a refusal."""
-    return (-1 - value) & LOCAL_MASK
+def number_of(value: int) -> int:
+    """The number that stands for the status of a refusal."""
+    return (-1 - value) & NUMBER_MASK
 
 
 class Weighted(NamedTuple):
@@ -147,11 +147,11 @@ class RowJudge:
         self._place = rules.place << PLACE_SHIFT
         self._scores = rules.scores
         self._groups: Ints | None = None
-        self._included: Ints | None = None
+        self._group_points: Ints | None = None
 
-    def add_group_points(self, groups: Ints | None, included: Ints | None) -> None:
-        """Add the points in `included` of the group of a row from now on; `groups` is int64 per row."""
-        self._groups, self._included = groups, included
+    def set_group_points(self, groups: Ints | None, points: Ints | None) -> None:
+        """Add the points of its group to each row from now on; `groups` is int64 per row. None adds nothing."""
+        self._groups, self._group_points = groups, points
 
     def judge(
         self, values: Ints, base: Ints, rows: Ints | None, peaks: Peaks | None = None
@@ -171,8 +171,8 @@ class RowJudge:
             found[takes] = codes[takes]
         if self._scores or self._groups is not None:
             accepted = found >= 0
-            if self._groups is not None and self._included is not None:
-                found += np.where(accepted, self._included[self._groups[selected]], 0)
+            if self._groups is not None and self._group_points is not None:
+                found += np.where(accepted, self._group_points[self._groups[selected]], 0)
             for rule, weight in self._scores:
                 points = rule_points(self._table, selected, rule)
                 found += np.where(accepted, points * weight, 0)
@@ -209,13 +209,13 @@ def make_judge(table: AmountColumns, rules: JudgeRules) -> RowJudge:
     return judge
 
 
-def refuse_beside(
+def refuse_without_room(
     table: NodeTable, rules: JudgeRules, values: Ints, rows: Ints, more: Callable[[str], Ints]
 ) -> None:
-    """Refuse those of `rows`, each given once, in `values` that lack something once there is `more` in use.
+    """Refuse those of `rows`, each given once, that are too full for the fit rule with `more` in use.
 
-    `more` is per row of the table. With more in use a row lacks at least what it lacked without, so a refusal by the
-    fit rule is replaced.
+    `more` gives int64 per row of the table for a resource. With more in use a row lacks at least what it lacked
+    without, so a refusal by the fit rule is replaced.
     """
     fit, place, _ = rules
     assert fit is not None, "called where there is a fit rule"
@@ -320,7 +320,7 @@ def _combined(marks: Sequence[Ints], size: int) -> Ints:
     return combined
 
 
-def rows_to_ask(values: Ints, changed: Ints | None, place: int | None) -> Ints:
+def rows_to_judge(values: Ints, changed: Ints | None, place: int | None) -> Ints:
     """The changed rows, or all, that no plugin before `place` refuses, ascending; None for those that no plugin
     refuses.
     """

@@ -13,22 +13,15 @@ first. The words:
 - view: a value per row for a class (`ClassView`)
 - value: the sum of the scores of plugins with cached answers; negative: a refusal, with the place of the filter
 - node part: the share of the values that depends on node objects alone; many views have the same (`NodePart`)
-- raw score: a score before it is normalised over the feasible nodes
+- raw score: a score before it is normalised over the feasible nodes; rows of equal raw scores of node objects are a
+  raw group, which is present while one of them is feasible
 - marks: the columns by which live plugins tell rows apart for a class; those without effect on it are quiet (`Marks`)
 - group: feasible rows of equal marks and equal raw scores; all of them where no live plugin has an effect
 - points: what the rows of a group get in addition to their values; a total is `values[row] + points[group of the row]`
 - stamp: whatever cached answers depend on besides their key (`stamped_cache`)
 """
 
-from .class_plan import ClassPlan
-from .class_view import ClassView
 from .engine import Decision, Engine
 from .reasons import Reason
 
-__all__ = [
-    "ClassPlan",
-    "ClassView",
-    "Decision",
-    "Engine",
-    "Reason",
-]
+__all__ = ["Decision", "Engine", "Reason"]

@@ -1,7 +1,7 @@
 """ClassView: one value per row for the pods of one class: a total, or a refusal.
 
-Room for pods that are nominated to a row counts as used. Stale: the rows in the table's log of row changes; all rows
-when the raw scores of its `NodePart` changed.
+Stale: the rows in the table's log of row changes; all rows when the raw scores of its `NodePart` changed, or when other
+raw groups have feasible rows.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from ..amounts.kernel import (
     Peaks,
     RowJudge,
     distinct_refusals,
-    local_of,
     make_judge,
     make_peaks,
+    number_of,
     place_of,
-    refuse_beside,
-    rows_to_ask,
+    refuse_without_room,
+    rows_to_judge,
 )
 from ..api.pod import Pod
 from ..framework import SUCCESS
@@ -30,7 +30,7 @@ from ..runtime.plugin_calls import PodCalls
 from ..table import Ints
 from .class_plan import ClassPlan
 from .node_part import NodePart
-from .row_answers import ask_plugins
+from .row_answers import add_answers
 
 NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
 
@@ -39,7 +39,8 @@ class ClassView:
     """`values`, int64 per row: 0 or more is the sum of the final scores of plugins whose answers are cached, a negative
     number a refusal (see `amounts.kernel`). `raws` has the raw scores of plugins on rows that normalise.
 
-    If no live plugin has an effect on the pod, these are the totals, ranked in `peaks`.
+    If no live plugin has an effect on the pod, these are the totals, ranked in `peaks`. With nominated pods, their
+    amounts count as used.
     """
 
     def __init__(self, plan: ClassPlan, part: NodePart) -> None:
@@ -51,92 +52,93 @@ class ClassView:
         self.raws = {scorer.plugin: NO_ROWS for scorer in plan.scores.on_row if scorer.is_raw}
         self._judge: RowJudge
         """Made with the first rows, as the peaks are."""
-        self.includes_raws = True
-        """Whether the values include all scores of node objects, normalised over the feasible rows."""
+        self.has_raw_points = True
+        """Whether the values have the points of all raw groups; False if there are too many groups."""
+        self.raw_points: Ints = NO_ROWS
+        """int64 per raw group of the part: the points that the values have."""
         self.present = -1
-        """The groups of `part.raw_ids` that have feasible rows, as bits."""
-        self.included: Ints = NO_ROWS
-        """int64 per group of `part.raw_ids`: the points that are included."""
-        self._rows_seen = -1
-        self._raw_ids: Ints | None = NO_ROWS
+        """The raw groups that have feasible rows, as bits, for which these points hold."""
+        self._rows_version = -1
+        self._raw_groups: Ints | None = NO_ROWS
         self._statuses: tuple[int, RowStatuses] | None = None
 
-    def filling(self, pod: Pod, is_ranked: bool) -> Filling:
-        """Data for the kernel to put pods of this class on rows."""
-        is_ranked = is_ranked and not self._has_row_plugins and self.part.raw_ids is None
-        return Filling(self._judge, self.values, self.part.base, self.plan.rules, pod, is_ranked)
-
     def refresh(self, calls: PodCalls, reserved: Reserved | None = None) -> None:
-        """Update the stale rows. PreFilter has run for the pod; `reserved` are the nominated pods that count for it."""
+        """Judge the stale rows again. PreFilter has run for the pod; `reserved` are the nominated pods that count."""
         part, log = self.part, calls.table.row_changes
         part.refresh(calls)
-        if self._rows_seen == log.version:
+        if self._rows_version == log.version:
             return
-        is_new = len(self.values) != len(part.base) or self._raw_ids is not part.raw_ids
-        changed = None if is_new else log.rows_since(self._rows_seen)
-        self._rows_seen = -1  # if a plugin raises, everything stays stale
+        is_new = len(self.values) != len(part.base) or self._raw_groups is not part.raw_groups
+        changed = None if is_new else log.rows_since(self._rows_version)
+        self._rows_version = -1  # if a plugin raises, everything stays stale
         if is_new:
             self._start_anew(calls)
         elif changed is not None and 2 * len(changed) > len(part.base):
             changed = None
         self._judge_rows(calls, changed, reserved)
-        if part.raw_ids is not None and self.includes_raws:
+        if part.raw_groups is not None and self.has_raw_points:
             present = self.peaks.present()
             if present != self.present:
-                self._include(calls, present)
+                self._set_raw_points(calls, present)
                 self._judge_rows(calls, None, reserved)
-        self._rows_seen, self._raw_ids = log.version, part.raw_ids
+        self._rows_version, self._raw_groups = log.version, part.raw_groups
 
     def _start_anew(self, calls: PodCalls) -> None:
         size, groups = len(calls.table), len(self.part.raw_samples)
         self.raws = {plugin: np.zeros(size, dtype=np.int64) for plugin in self.raws}
         self._judge = make_judge(calls.table, self.plan.rules)
-        self.includes_raws = groups <= MOST_GROUPS
+        self.has_raw_points = groups <= MOST_GROUPS
         # All groups at first; `refresh` drops the groups that have no feasible row.
-        self._include(calls, (1 << groups) - 1 if self.includes_raws else 0)
+        self._set_raw_points(calls, (1 << groups) - 1 if self.has_raw_points else 0)
 
-    def _include(self, calls: PodCalls, present: int) -> None:
-        """Include the normalised scores of node objects, given the groups that have feasible rows, in new arrays."""
-        part, ids = self.part, self.part.raw_ids if self.includes_raws else None
-        self.included, self.present = part.points(calls, present), present
-        self._judge.add_group_points(ids, self.included)
+    def _set_raw_points(self, calls: PodCalls, present: int) -> None:
+        """Begin new values, with the points of raw groups when those in `present` have feasible rows."""
+        part, groups = self.part, self.part.raw_groups if self.has_raw_points else None
+        self.raw_points, self.present = part.raw_points(calls, present), present
+        self._judge.set_group_points(groups, self.raw_points)
         self.values = np.empty(len(part.base), dtype=np.int64)
-        self.peaks = make_peaks(self.values, ids)
+        self.peaks = make_peaks(self.values, groups)
 
     def _judge_rows(self, calls: PodCalls, changed: Ints | None, reserved: Reserved | None) -> None:
+        """Set the values of the `changed` rows, or of all if that is None."""
         plan = self.plan
         if not self._has_row_plugins and reserved is None:
             self._judge.judge(self.values, self.part.base, changed, self.peaks)
             return
         self._judge.judge(self.values, self.part.base, changed)
         if self._has_row_plugins:
-            self._ask_row_plugins(calls, changed)
+            self._call_row_plugins(calls, changed)
         if reserved is not None and plan.rules.fit is not None:
             rows = reserved.among(changed)
             if len(rows):
-                refuse_beside(calls.table, plan.rules, self.values, rows, reserved.usage)
+                refuse_without_room(calls.table, plan.rules, self.values, rows, reserved.usage)
         self.peaks.update(changed)
 
-    def _ask_row_plugins(self, calls: PodCalls, changed: Ints | None) -> None:
+    def _call_row_plugins(self, calls: PodCalls, changed: Ints | None) -> None:
         filters, scores = self.plan.filters.on_row, self.plan.scores.on_row
-        rows = rows_to_ask(self.values, changed, filters[0].place if filters else None)
+        rows = rows_to_judge(self.values, changed, filters[0].place if filters else None)
         if len(rows):
-            ask_plugins(calls, rows, self.values, self.part.statuses, filters, scores, self.raws)
+            add_answers(calls, rows, self.values, self.part.statuses, filters, scores, self.raws)
 
     def statuses(self) -> RowStatuses:
         """The status of each row."""
         known = self._statuses
-        if known is not None and known[0] == self._rows_seen:
+        if known is not None and known[0] == self._rows_version:
             return known[1]
         numbers, codes, sizes = distinct_refusals(self.values)
         statuses, noted, rules = [SUCCESS], list(self.part.statuses), self.plan.rules
         plugins = {placed.place: placed.plugin.name for placed in self.plan.filters.by_rule}
         for code in codes:
-            place, local = place_of(code), local_of(code)
+            place, number = place_of(code), number_of(code)
             if rules.fit is not None and place == rules.place:
-                statuses.append(fit_status(rules.fit, local).by(plugins[place]))
+                statuses.append(fit_status(rules.fit, number).by(plugins[place]))
             else:
-                statuses.append(noted[local])
+                statuses.append(noted[number])
         found = RowStatuses.of(statuses, numbers, [0, *sizes])
-        self._statuses = (self._rows_seen, found)
+        self._statuses = (self._rows_version, found)
         return found
+
+    def filling(self, pod: Pod, is_ranked: bool) -> Filling:
+        """Data for the kernel to put pods of this class on rows."""
+        is_ranked = is_ranked and not self._has_row_plugins and self.part.raw_groups is None
+        return Filling(self._judge, self.values, self.part.base, self.plan.rules, pod, is_ranked)

@@ -126,9 +126,9 @@ class Engine:
         if best.feasible:
             return Decision(best, totals)
         view = ready.view
-        is_judged_by_view = within is None and ready.nominated is None
-        if not is_judged_by_view or _any_runs(view.plan.filters.live, state):
-            return Reason.NO_NODE
+        live = () if ready.is_plain else view.plan.filters.live
+        if within is not None or ready.nominated is not None or _any_runs(live, state):
+            return Reason.NO_NODE  # the view does not have every refusal
         return Decision(best, view.peaks, view.statuses())
 
     def prepare(self, state: CycleState, pod: Pod, comes_again: bool = False) -> Prepared | Reason:
@@ -236,12 +236,14 @@ class Engine:
         """
         calls, view, nominated = ready.calls, ready.view, ready.nominated
         values = view.values if within is None else restricted(view.values, within)
-        if ready.is_plain and view.includes_raws and nominated is None:  # one group, without points
+        if (
+            ready.is_plain and view.has_raw_points and nominated is None
+        ):  # one group, without points
             return view.peaks if within is None else Peaks(values)
         table, marks, rules = self._table, ready.marks, ready.rules
         if rules is not None:
             groups: RowGroups | None = None
-            if view.includes_raws:
+            if view.has_raw_points:
                 groups = track_groups(view, marks.columns or (), table, self._trackers)
             if groups is not None:
                 apply_rules(calls, view, rules, groups)
@@ -251,7 +253,8 @@ class Engine:
         live = LivePlugins.of(view, marks, calls.state)
         if nominated is not None:
             values = self._refused_with(nominated, calls, values)
-        values = narrow(calls, view, values, live)
+        if live.columns is None:
+            values = narrow(calls, view, values, live)
         groups = find_groups(view, values, live, table, self._trackers)
         if groups is None:
             return view.peaks if values is view.values else Peaks(values)

@@ -88,12 +88,12 @@ class MarksOfClasses:
             check_keys(hooks, keys)
             raise
         if known is None or not known.hold(table):
-            known = self._marks.put(key, self._ask(plan, pod))
+            known = self._marks.put(key, self._find(plan, pod))
         if not (is_whole and claims):
             self._marks.put(pod_class, known)
         return known
 
-    def _ask(self, plan: ClassPlan, pod: Pod) -> Marks:
+    def _find(self, plan: ClassPlan, pod: Pod) -> Marks:
         columns, is_grouped = dict[RowValues, None](), True
         quiet, ruled = list[str](), dict[Plugin, DomainRules]()
         keys: list[Callable[[], Hashable] | None] = []

@@ -12,54 +12,54 @@ from ..runtime.plugin_calls import PodCalls
 from ..stamped_cache import StampedCache
 from ..table import Ints, Rows
 from .class_plan import ClassPlan
-from .row_answers import StatusNumbers, ask_plugins
+from .row_answers import StatusNumbers, add_answers
 
 
 class NodePart:
     """`base`, int64 per row: a refusal, or the weighted sum of final scores; DEAD on rows without a node.
 
     The sum has `plan.constant` for the plugins that normalise, as if all their raw scores were 0. `raws` has the raw
-    scores of each of those plugins. Rows of equal raw scores are a group: `raw_ids` has the group of each row that is
-    not refused, `raw_samples` a row of each group; None and empty when all raw scores are 0. It is a new array after
-    each change of a node, which may change the normalised scores of all rows.
+    scores of each of those plugins. Rows of equal raw scores are a raw group: `raw_groups` has the group of each row
+    that is not refused, `raw_samples` a row of each group; None and empty when all raw scores are 0. It is a new array
+    after each change of a node, which may change the normalised scores of all rows.
     """
 
     def __init__(self, plan: ClassPlan) -> None:
         self._plan = plan
-        self._nodes = -1
+        self._nodes_version = -1
         self.statuses: StatusNumbers = {}
         """Statuses of its own filters, and of filters on rows in views with this part."""
         self.base: Ints = np.zeros(0, dtype=np.int64)
         self.raws = {s.plugin: self.base for s in plan.scores.on_node if s.is_raw}
-        self.raw_ids: Ints | None = None
+        self.raw_groups: Ints | None = None
         self.raw_samples: Ints = self.base
-        self._points: StampedCache[int, Ints] = StampedCache("normalised points", 64)
+        self._raw_points: StampedCache[int, Ints] = StampedCache("normalised points", 64)
 
     def refresh(self, calls: PodCalls) -> None:
         """Judge the nodes that changed."""
         log = calls.table.node_changes
-        if self._nodes == log.version:
+        if self._nodes_version == log.version:
             return
-        rows, size = log.since(self._nodes), len(calls.table)
+        rows, size = log.since(self._nodes_version), len(calls.table)
         are_few = rows is not None and 4 * len(rows) <= size
         changed = np.array(rows, np.int64) if are_few else np.arange(size, dtype=np.int64)
-        self._nodes = -1  # if a plugin raises, everything stays stale
+        self._nodes_version = -1  # if a plugin raises, everything stays stale
         self._judge(calls, changed)
-        self._nodes = log.version
+        self._nodes_version = log.version
 
-    def points(self, calls: PodCalls, present: int) -> Ints:
-        """int64 per group of `raw_ids`: its points if the groups with feasible rows are the bits set in `present`."""
-        known = self._points.get(present)
+    def raw_points(self, calls: PodCalls, present: int) -> Ints:
+        """int64 per raw group: its points, beyond `base`, if those in `present`, as bits, have feasible rows."""
+        known = self._raw_points.get(present)
         if known is None:
             known = np.zeros(len(self.raw_samples), dtype=np.int64)
             groups = np.array([g for g in range(len(known)) if present >> g & 1], np.int64)
             if present:
                 known[groups] = self.normalized(calls, self.raw_samples[groups])
-            self._points.put(present, known)
+            self._raw_points.put(present, known)
         return known
 
     def normalized(self, calls: PodCalls, rows: Rows) -> Ints:
-        """int64 per row of `rows`: weighted scores, normalised over these rows, beyond those in `base`."""
+        """int64 per row of `rows`: its weighted scores, beyond `base`, normalised over these rows."""
         found = np.full(calls.table.count(rows), -self._plan.constant, dtype=np.int64)
         for plugin, weight, is_raw in self._plan.scores.on_node:
             if is_raw:
@@ -79,14 +79,14 @@ class NodePart:
             raw[rows] = 0
         if len(live):
             filters, scores = plan.filters.on_node, plan.scores.on_node
-            ask_plugins(calls, live, self.base, self.statuses, filters, scores, self.raws)
-        self._number_raws()
+            add_answers(calls, live, self.base, self.statuses, filters, scores, self.raws)
+        self._group_raws()
 
-    def _number_raws(self) -> None:
+    def _group_raws(self) -> None:
         varied = [raw for raw in self.raws.values() if np.count_nonzero(raw)]
-        self.raw_ids, self.raw_samples = None, self.base[:0]
-        self._points.drop()
+        self.raw_groups, self.raw_samples = None, self.base[:0]
+        self._raw_points.drop()
         if varied:
             groups = group_rows(self.base, varied)
             if len(groups.samples):  # else all rows are refused
-                self.raw_ids, self.raw_samples = groups.ids, groups.samples
+                self.raw_groups, self.raw_samples = groups.ids, groups.samples

@@ -19,7 +19,7 @@ StatusNumbers = dict[Status, int]
 """The distinct refusals of filters, numbered from 0 in order of appearance."""
 
 
-def ask_plugins(
+def add_answers(
     calls: PodCalls,
     rows: Ints,
     values: Ints,

@@ -51,15 +51,16 @@ class LivePlugins(NamedTuple):
 
 
 def narrow(calls: PodCalls, view: ClassView, values: Ints, live: LivePlugins) -> Ints:
-    """If `live` has no columns: the values, with the rows refused that its filters refuse. Else unchanged."""
-    if live.columns is not None or not live.filters:
+    """The values, or a copy in which the rows are refused that live filters refuse, called about all feasible rows."""
+    if not live.filters:
         return values
-    table, is_whole = calls.table, values is view.values and view.peaks.best()[2] == len(values)
+    table, (_, _, feasible, _) = calls.table, view.peaks.best()
+    is_whole = values is view.values and feasible == len(values)
     rows = before = ALL if is_whole else np.flatnonzero(values >= 0)
-    for judge in live.filters:
+    for plugin in live.filters:
         if not table.count(rows):
             break
-        verdict = calls.filter(judge, rows)
+        verdict = calls.filter(plugin, rows)
         if np.count_nonzero(verdict.codes):
             rows = table.numbers(rows)[verdict.feasible]
     return values if rows is before else restricted(values, rows)
@@ -82,7 +83,7 @@ def find_groups(
     if live.columns is None and live.is_scored:
         return group_each_row(values)
     is_whole, columns = values is view.values, live.columns or ()
-    if not columns and (view.includes_raws if is_whole else view.part.raw_ids is None):
+    if not columns and (view.has_raw_points if is_whole else view.part.raw_groups is None):
         return None
     tracked = track_groups(view, columns, table, trackers) if is_whole else None
     return group_rows(values, _arrays(view, columns)) if tracked is None else tracked
@@ -117,25 +118,25 @@ def track_groups(
 def _arrays(view: ClassView, columns: Sequence[RowValues]) -> list[Ints]:
     """Columns that distinguish rows, int64 each: the columns, and the raw scores of node objects."""
     arrays = [np.asarray(column.view, np.int64) for column in columns]
-    if view.part.raw_ids is not None:
-        arrays.append(view.part.raw_ids)
+    if view.part.raw_groups is not None:
+        arrays.append(view.part.raw_groups)
     return arrays
 
 
 def apply_rules(calls: PodCalls, view: ClassView, rules: GroupRules, groups: Any) -> None:
     """Give tracked groups their points, or refuse them, by the rules of the live plugins."""
-    raw_ids, judge = view.part.raw_ids, rules.judge
-    judge.judge(groups, raw_ids)
-    if raw_ids is not None and judge.present and judge.present != view.present:
-        more = view.part.points(calls, judge.present) - view.included
-        groups.add_points(raw_ids, more)
+    raw_groups, judge = view.part.raw_groups, rules.judge
+    judge.judge(groups, raw_groups)
+    if raw_groups is not None and judge.present and judge.present != view.present:
+        more = view.part.raw_points(calls, judge.present) - view.raw_points
+        groups.add_points(raw_groups, more)
 
 
 def call_plugins(calls: PodCalls, view: ClassView, live: LivePlugins, groups: RowGroups) -> None:
     """Give groups their points, or refuse them, by calling the live plugins on one row of each."""
     table, (numbers, rows, sizes) = calls.table, groups.current()
-    for judge in live.filters if live.columns is not None else ():
-        verdict = calls.filter(judge, rows)
+    for plugin in live.filters if live.columns is not None else ():
+        verdict = calls.filter(plugin, rows)
         if np.count_nonzero(verdict.codes):
             left = np.flatnonzero(verdict.feasible)
             numbers = left if isinstance(numbers, slice) else numbers[left]
@@ -164,7 +165,7 @@ def _points(
     for plugin, weight, is_raw in view.plan.scores.on_row if view.raws else ():
         if is_raw:
             found += calls.normalize(plugin, rows, view.raws[plugin][rows]) * weight
-    if view.part.raw_ids is not None:
+    if view.part.raw_groups is not None:
         found += view.part.normalized(calls, rows)
-        found -= view.included[view.part.raw_ids[rows]]
+        found -= view.raw_points[view.part.raw_groups[rows]]
     return found

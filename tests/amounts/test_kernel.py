@@ -150,7 +150,7 @@ def test_both_forms_judge_many_rows_alike(
     judges = (RowJudge(many, of_class), make_judge(many, of_class))
     if grouped:
         for judge in judges:
-            judge.add_group_points(*grouped)
+            judge.set_group_points(*grouped)
     with np.errstate(over="ignore"):
         judges[0].judge(expected, base, some)
     judges[1].judge(found, base, some)
@@ -275,7 +275,7 @@ def test_plugins_are_asked_about_rows_that_none_before_them_refuses(
     changes = st.lists(st.integers(0, len(listed) - 1)) if listed else st.just([])
     changed = data.draw(st.none() | changes.map(lambda rows: np.array(rows, dtype=np.int64)))
 
-    found = kernel.rows_to_ask(values, changed, place)
+    found = kernel.rows_to_judge(values, changed, place)
 
     among = range(len(listed)) if changed is None else sorted(set(changed.tolist()))
     assert found.tolist() == [
@@ -328,12 +328,12 @@ def test_judging_keeps_the_peaks(data: st.DataObject, seed: int, size: int) -> N
     draw = np.random.default_rng(seed)
     table = make_table(*[make_node(f"n{i}", cpu="1", memory="1Ki") for i in range(size)])
     table.allocatable.column("pods").data[:size] = 9
-    groups, included = draw.integers(0, 3, size), np.array([0, 1, 300], np.int64)
+    groups, points = draw.integers(0, 3, size), np.array([0, 1, 300], np.int64)
     parts = (("cpu", 10, 1), ("memory", 10, 1))
     scores = [Weighted(ShareRule(ShareKind.LEAST, parts), 1)]
     fit = FitRule({"cpu": 10}, {"cpu": "cpu"}, frozenset())
     judge = make_judge(table, JudgeRules(fit, PLACE, scores))
-    judge.add_group_points(groups, included)
+    judge.set_group_points(groups, points)
     base = draw.choice([0, 0, 0, 7, DEAD, refusal(2, 0)], size)
     values, rows = np.empty(size, np.int64), None
     peaks = kernel.make_peaks(values, groups)

@@ -202,14 +202,14 @@ CLASS_MUTANTS = [
     Mutant(
         "refusals because of nominated pods pass for those of the view",
         ENGINE,
-        "within is None and ready.nominated is None",
-        "within is None",
+        "if within is not None or ready.nominated is not None or",
+        "if within is not None or",
     ),
     Mutant(
         "refusals of live filters pass for those of the view",
         ENGINE,
-        "if not is_judged_by_view or _any_runs(view.plan.filters.live, state):",
-        "if not is_judged_by_view:",
+        " or _any_runs(live, state):",
+        ":",
     ),
     Mutant(
         "pods of all priorities leave the same room",

@@ -196,7 +196,7 @@ def test_rules_hold_while_nodes_of_known_zones_come_and_go(
     world.remove_node(8)
     world.check(pod)
     asked: list[Pod] = []
-    monkeypatch.setattr(MarksOfClasses, "_ask", lambda self, plan, pod: asked.append(pod))
+    monkeypatch.setattr(MarksOfClasses, "_find", lambda self, plan, pod: asked.append(pod))
 
     world.set_node(9, {"zone": "z2"})
     world.check(pod)

@@ -16,20 +16,20 @@ VIEW_MUTANTS = [
     Mutant(
         "a view does not catch up with rows",
         VIEW,
-        "if self._rows_seen == log.version:",
-        "if self._rows_seen >= 0 and self._raw_ids is part.raw_ids:",
+        "if self._rows_version == log.version:",
+        "if self._rows_version >= 0 and self._raw_groups is part.raw_groups:",
     ),
     Mutant(
         "a view goes on with other raw scores",
         VIEW,
-        "len(self.values) != len(part.base) or self._raw_ids is not part.raw_ids",
+        "len(self.values) != len(part.base) or self._raw_groups is not part.raw_groups",
         "len(self.values) != len(part.base)",
     ),
     Mutant(
         "a view does not grow",
         VIEW,
-        "len(self.values) != len(part.base) or self._raw_ids is not part.raw_ids",
-        "not len(self.values) or self._raw_ids is not part.raw_ids",
+        "len(self.values) != len(part.base) or self._raw_groups is not part.raw_groups",
+        "not len(self.values) or self._raw_groups is not part.raw_groups",
     ),
     Mutant(
         "present groups are ignored",
@@ -40,7 +40,7 @@ VIEW_MUTANTS = [
     dropped(
         "what was included stays",
         VIEW,
-        "self._judge.add_group_points(ids, self.included)",
+        "self._judge.set_group_points(groups, self.raw_points)",
     ),
     Mutant(
         "peaks are not updated",
@@ -57,27 +57,27 @@ VIEW_MUTANTS = [
     Mutant(
         "statuses stay",
         VIEW,
-        "if known is not None and known[0] == self._rows_seen:",
+        "if known is not None and known[0] == self._rows_version:",
         "if known is not None:",
     ),
     Mutant(
         "plugins are asked about rows without a node",
         VIEW,
-        "        rows = rows_to_ask(self.values, changed, filters[0].place if filters else None)\n",
+        "        rows = rows_to_judge(self.values, changed, filters[0].place if filters else None)\n",
         "        rows = np.arange(len(calls.table)) if changed is None else np.unique(changed)\n",
     ),
     Mutant(
         "plugins are not asked about rows that a later filter refuses",
         VIEW,
-        "rows_to_ask(self.values, changed, filters[0].place if filters else None)",
-        "rows_to_ask(self.values, changed, None)",
+        "rows_to_judge(self.values, changed, filters[0].place if filters else None)",
+        "rows_to_judge(self.values, changed, None)",
     ),
     Mutant(
         "raw scores of rows stay",
         VIEW,
-        "            ask_plugins(calls, rows, self.values, self.part.statuses, filters, scores, self.raws)",
+        "            add_answers(calls, rows, self.values, self.part.statuses, filters, scores, self.raws)",
         "            raws = self.raws if changed is None else {p: r.copy() for p, r in self.raws.items()}\n"
-        "            ask_plugins(calls, rows, self.values, self.part.statuses, filters, scores, raws)",
+        "            add_answers(calls, rows, self.values, self.part.statuses, filters, scores, raws)",
     ),
     Mutant(
         "row plugins are not asked about changed rows",
@@ -89,45 +89,45 @@ VIEW_MUTANTS = [
     Mutant(
         "the node part does not catch up",
         PART,
-        "if self._nodes == log.version:",
-        "if self._nodes >= 0:",
+        "if self._nodes_version == log.version:",
+        "if self._nodes_version >= 0:",
     ),
     Mutant(
         "a view goes on when raw scores come",
         VIEW,
-        "self._raw_ids is not part.raw_ids",
-        "(self._raw_ids is not None and self._raw_ids is not part.raw_ids)",
+        "self._raw_groups is not part.raw_groups",
+        "(self._raw_groups is not None and self._raw_groups is not part.raw_groups)",
     ),
     Mutant(
         "a view goes on when raw scores are gone",
         VIEW,
-        "self._raw_ids is not part.raw_ids",
-        "(part.raw_ids is not None and self._raw_ids is not part.raw_ids)",
+        "self._raw_groups is not part.raw_groups",
+        "(part.raw_groups is not None and self._raw_groups is not part.raw_groups)",
     ),
     Mutant("rows without a node are not marked", PART, "        self.base[rows] = DEAD\n", ""),
     Mutant(
         "groups of raw scores stay",
         PART,
-        "        self._number_raws()\n\n    def _number",
-        "        if self.raw_ids is None:\n            self._number_raws()\n\n    def _number",
+        "        self._group_raws()\n\n    def _group",
+        "        if self.raw_groups is None:\n            self._group_raws()\n\n    def _group",
     ),
     Mutant(
         "rows without a node are not numbered",
         PART,
-        "        self._number_raws()\n\n    def _number",
-        "        if len(live):\n            self._number_raws()\n\n    def _number",
+        "        self._group_raws()\n\n    def _group",
+        "        if len(live):\n            self._group_raws()\n\n    def _group",
     ),
     Mutant(
         "normalised scores stay when raw scores change",
         PART,
-        "        self._points.drop()\n",
+        "        self._raw_points.drop()\n",
         "",
     ),
     Mutant(
         "normalised scores stay when other groups are feasible",
         PART,
-        "self._points.get(present)",
-        "next(iter(self._points.values()), None)",
+        "self._raw_points.get(present)",
+        "next(iter(self._raw_points.values()), None)",
     ),
     # Groups and totals
     Mutant(
@@ -145,7 +145,7 @@ VIEW_MUTANTS = [
     Mutant(
         "scores of node objects count twice",
         GROUPS,
-        "found -= view.included[view.part.raw_ids[rows]]",
+        "found -= view.raw_points[view.part.raw_groups[rows]]",
         "pass",
     ),
     Mutant(
@@ -246,7 +246,7 @@ VIEW_MUTANTS = [
     Mutant(
         "filters that read groups are skipped",
         GROUPS,
-        "for judge in live.filters if live.columns is not None else ():",
-        "for judge in ():",
+        "for plugin in live.filters if live.columns is not None else ():",
+        "for plugin in ():",
     ),
 ]
