@@ -89,16 +89,16 @@ class Binding(Struct, eq=False):
         profile.note_point("Permit", status, perf_counter() - started)
         return status, timeouts_s
 
-    def is_accepted(self, status: Status) -> bool:
-        """Whether Reserve or Permit accepted the pod or lets it wait; after a refusal the steps are undone."""
+    def undo_if_refused(self, status: Status) -> bool:
+        """Undo the steps and end the attempt if Reserve or Permit refused the pod; returns whether they did."""
         if status.is_success or status.code is Code.Wait:
-            return True
+            return False
         self.undo()
         self.attempt.reject(status)
-        return False
+        return True
 
     def prepare(self, timeouts_s: Mapping[str, float]) -> bool:
-        """Begin to wait on Permit when plugins asked for it (`timeouts_s`); False if the binding cycle failed."""
+        """Run PreBindPreFlight, and hold the pod for the `timeouts_s` of Permit; False if the binding cycle failed."""
         parts = self._tools.parts
         if not self._tools.announces:
             self._has_pre_bind = bool(self.plan.pre_binds)
@@ -114,8 +114,18 @@ class Binding(Struct, eq=False):
             parts.waiting_pods.add(HeldPod(self.assumed, timeouts_s, parts.timers, self._permitted))
         return True
 
+    def _pre_flight(self) -> tuple[Status, set[str]]:
+        profile, assumed, started = self.profile, self.assumed, perf_counter()
+        status, skipped = profile.committing.run_pre_flight(
+            self.state, assumed, assumed.node_name, self.plan
+        )
+        profile.note_point("PreBindPreFlight", status, perf_counter() - started)
+        if status.code is Code.Skip:
+            profile.metrics.point("PreBind").success.observe(0.0)  # it has nothing to do
+        return status, skipped
+
     def begin(self) -> None:
-        """Start PreBind and Bind, unless Permit holds the pod."""
+        """Announce the node, and start PreBind and Bind unless Permit holds the pod."""
         self._has_begun = True
         if (self._is_held or self._has_pre_bind) and self._tools.announces:
             self._announce()
@@ -130,16 +140,6 @@ class Binding(Struct, eq=False):
         except ApiError as error:
             log.warning("pod %s: cannot announce node %s: %s", pod.key, pod.node_name, error)
 
-    def _pre_flight(self) -> tuple[Status, set[str]]:
-        profile, assumed, started = self.profile, self.assumed, perf_counter()
-        status, skipped = profile.committing.run_pre_flight(
-            self.state, assumed, assumed.node_name, self.plan
-        )
-        profile.note_point("PreBindPreFlight", status, perf_counter() - started)
-        if status.code is Code.Skip:
-            profile.metrics.point("PreBind").success.observe(0.0)  # it has nothing to do
-        return status, skipped
-
     def _permitted(self, status: Status) -> None:
         """Continue after the decision of Permit about a pod that it held."""
         parts = self._tools.parts
@@ -151,6 +151,7 @@ class Binding(Struct, eq=False):
             self._after_permit()
 
     def _after_permit(self) -> None:
+        """Start the work if Permit let the pod go on; else the binding cycle failed."""
         status = self._permit
         if not status.is_success:
             if not status.is_rejected:
@@ -158,20 +159,20 @@ class Binding(Struct, eq=False):
                 status = Status(status.code, (text,), status.plugin)
             self._fail(status)
             return
-        self.go_on()
+        self.start_work()
 
-    def go_on(self) -> None:
-        """Bind the pod, which nothing holds back any more."""
+    def start_work(self) -> None:
+        """Hand PreBind and Bind to the executor."""
         parts = self._tools.parts
         self.is_permitted = True
         parts.queue.done(self.assumed.uid)  # its events need not be recorded any more
         if self._has_pre_bind:
             self.state.cancellation = parts.pre_binding.begin(self.assumed.uid)
-            parts.executor.run(self._work, self._finished)
+            parts.executor.run(self._pre_bind_and_bind, self._finished)
         else:
             parts.executor.run(self._bind, self._finished)
 
-    def _work(self) -> Answer:
+    def _pre_bind_and_bind(self) -> Answer:
         """Run PreBind, then Bind: the steps that may take time. The executor decides where this runs."""
         committing, assumed = self.profile.committing, self.assumed
         log_pre_bind(assumed)
@@ -212,6 +213,7 @@ class Binding(Struct, eq=False):
         return self.profile.committing.run_bind(self.state, self.assumed, self.assumed.node_name)
 
     def _finished(self, status: Status) -> None:
+        """Confirm the binding to the cache, or undo everything after a failure. Called by the executor."""
         self.state.times[ENDED] = perf_counter()
         if self._has_pre_bind:
             self._tools.parts.pre_binding.finish(self.assumed.uid)
@@ -222,10 +224,6 @@ class Binding(Struct, eq=False):
         self._tools.parts.cache.finish_binding(self.assumed)
         self._tools.bound(self)
 
-    def _pre_bind_ended(self, status: Status) -> None:
-        seconds, self._pre_bind_began = perf_counter() - self._pre_bind_began, 0.0
-        self.profile.note_point("PreBind", status, seconds)
-
     def _note_error(self, status: Status) -> None:
         """Log that PreBind or Bind failed, and how long it took."""
         times = self.state.times
@@ -234,6 +232,10 @@ class Binding(Struct, eq=False):
         elif not math.isnan(times[BINDING]):
             seconds = times[ENDED] - times[BINDING]
             self.profile.metrics.point("Bind").ended(status.code.name, seconds)
+
+    def _pre_bind_ended(self, status: Status) -> None:
+        seconds, self._pre_bind_began = perf_counter() - self._pre_bind_began, 0.0
+        self.profile.note_point("PreBind", status, seconds)
 
     def _fail(self, status: Status) -> None:
         """Undo everything in reverse."""

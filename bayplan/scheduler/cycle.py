@@ -25,8 +25,9 @@ from .group_cycle import GroupCycle
 from .parts import Parts
 
 BOUND, BINDING = Outcome.BOUND, Outcome.BINDING
-"""Names of their own: it takes long to read a member of an enum from its class."""
-GOES_ON = (BINDING, Outcome.WAITING)
+"""Read for every pod, which takes longer from the class of an enum."""
+IN_PROGRESS = (BINDING, Outcome.WAITING)
+"""Outcomes of an attempt whose binding cycle has not ended."""
 
 
 class Scheduler(EventHandlers):
@@ -70,7 +71,7 @@ class Scheduler(EventHandlers):
         if self.groups is not None and queued.pod.spec.scheduling_group is not None:
             attempts = self.groups.schedule(queued).attempts
             return attempts[0] if attempts else None
-        if self.is_pointless(queued.pod):
+        if self.skip(queued.pod):
             self.queue.done(queued.pod.uid)
             return None
         if self.is_observed:
@@ -84,6 +85,16 @@ class Scheduler(EventHandlers):
             else:
                 self.failure.requeue(queued, attempt)
         return attempt
+
+    def skip(self, pod: Pod) -> bool:
+        """Whether the pod needs no node: it is another scheduler's, assumed, or being deleted, which gives an event."""
+        if pod.scheduler_name not in self.profiles:
+            return True
+        if pod.deletion_timestamp is not None:
+            steps.log_deleted(pod)
+            self.cluster.record_event(skip_event(pod))
+            return True
+        return self.cache.is_assumed(pod)
 
     def schedule(self, queued: QueuedPodInfo) -> Attempt:
         """Run the scheduling cycle of one pod and, when it finds a node, start the binding cycle."""
@@ -139,14 +150,14 @@ class Scheduler(EventHandlers):
         binding = Binding(self.binding_tools, profile, state, queued, assumed, attempt, plan)
         attempt.outcome = BINDING
         status = binding.run_reserve() if plan.reserves else SUCCESS
-        return binding if binding.is_accepted(status) else None
+        return None if binding.undo_if_refused(status) else binding
 
     def permit(self, binding: Binding) -> bool:
         """Run Permit and, where it asks for it, hold the pod; False after a refusal, which undoes Reserve, too."""
         if binding.plan.is_idle:
             return True
         status, timeouts_s = binding.run_permit() if binding.plan.permits else (SUCCESS, {})
-        if not binding.is_accepted(status):
+        if binding.undo_if_refused(status):
             return False
         self._activate(binding.state)
         if timeouts_s:
@@ -159,10 +170,10 @@ class Scheduler(EventHandlers):
     def begin(self, binding: Binding) -> None:
         """Start the binding cycle; unless it ends at once, it continues while other pods are scheduled."""
         if binding.plan.is_idle:
-            binding.go_on()
+            binding.start_work()
         else:
             binding.begin()
-        if binding.attempt.outcome in GOES_ON:
+        if binding.attempt.outcome in IN_PROGRESS:
             binding.is_concurrent = True
             self.metrics.bindings.value += 1
 
@@ -192,16 +203,6 @@ class Scheduler(EventHandlers):
         if self._is_logged:
             steps.log_bound(attempt)
         self.ended(attempt)
-
-    def is_pointless(self, pod: Pod) -> bool:
-        """Whether the pod need not be scheduled: another scheduler's, being deleted, or assumed already."""
-        if pod.scheduler_name not in self.profiles:
-            return True
-        if pod.deletion_timestamp is not None:
-            steps.log_deleted(pod)
-            self.cluster.record_event(skip_event(pod))
-            return True
-        return self.cache.is_assumed(pod)
 
     def _activate(self, state: CycleState) -> None:
         """Move the pods that plugins put under PODS_TO_ACTIVATE back to the active queue."""

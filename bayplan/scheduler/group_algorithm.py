@@ -63,7 +63,7 @@ class PodPath(Protocol):
     def begin(self, binding: Binding) -> None:
         """Begin to bind a pod."""
 
-    def is_pointless(self, pod: Pod) -> bool:
+    def skip(self, pod: Pod) -> bool:
         """Whether the pod needs no node any more, or has one."""
 
 
@@ -352,7 +352,7 @@ class GroupAlgorithm:
         status = binding.run_reserve() if plan.reserves else SUCCESS
         if status.is_success and plan.permits and self._asks_permit:
             status, _ = binding.run_permit()
-        binding.is_accepted(status)
+        binding.undo_if_refused(status)
         return status
 
     def _no_placement(self, tried: int, first: GroupResult) -> GroupResult:

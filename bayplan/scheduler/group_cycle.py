@@ -94,34 +94,34 @@ class GroupCycle:
         self._end(first, account, is_faulty=False)
         return account
 
+    def _take_members(self, first: QueuedPodInfo) -> list[QueuedPodInfo]:
+        """Take the waiting members out of the queue, in the order in which they are tried."""
+        name = pod_group_of(first.pod)
+        assert name is not None, "a pod of a group"
+        members = self._tools.parts.cache.pod_groups.members(
+            ("PodGroup", first.pod.namespace, name)
+        )
+        found, nominator = [first], self._tools.parts.queue.nominator
+        for pod in members:
+            if not pod.node_name and pod.name != first.pod.name:
+                info = self._tools.parts.queue.pop_specific(pod)
+                if info is not None:
+                    found.append(info)
+        for info in found:
+            nominator.leave_queue(info.pod)
+        return sorted(found, key=lambda info: (-info.pod.priority, info.turn, info.pod.key))
+
     def _fault(self, queued: Sequence[QueuedPodInfo]) -> Status | None:
         """The error of a group that cannot be tried; None if it can."""
         return _mixed_schedulers(queued)
 
-    def _end(self, first: QueuedPodInfo, account: GroupAttempt, is_faulty: bool) -> None:
-        """End the attempt of the group of `first`; one that `is_faulty` was not tried."""
-
-    def judge(self, pods: Sequence[Pod], makes_room: bool, tells_all: bool) -> GroupAttempt:
-        """Result of an attempt of the group whose waiting members are `pods`, in the order of the attempt.
-
-        Nothing is bound or requeued. If it `makes_room`, preemption goes to the cluster; if it `tells_all`, members are
-        tried on every placement. Questions go through `GroupInquiry`.
-        """
-        queued = [QueuedPodInfo(pod, timestamp=0) for pod in pods]
-        group = _group_of(pods[0], queued)
-        mixed = self._fault(queued)
-        if mixed is not None:
-            account = GroupAttempt(group, GroupResult(mixed))
-        else:
-            try:
-                with self._tools.parts.plugin_executor.held():
-                    account = self._find_nodes(group, queued, makes_room, tells_all)
-            finally:
-                self._tools.parts.cache.end_trial()
-        complete(account.result, queued)
-        for member in account.result.members:
-            self._settle(member, account)
-        return account
+    def _skip(self, info: QueuedPodInfo) -> bool:
+        """Drop a member that is being deleted or has a node; returns whether it did."""
+        if self._tools.cycle.skip(info.pod):
+            self._tools.parts.queue.done(info.pod.uid)
+            return True
+        self._tools.parts.settings.observer("popped", info.pod, f"attempt {info.attempts}")
+        return False
 
     def _find_nodes(
         self,
@@ -146,37 +146,6 @@ class GroupCycle:
         if not account.status.is_success:
             self._tools.parts.cache.end_trial()
         return account
-
-    def _take_members(self, first: QueuedPodInfo) -> list[QueuedPodInfo]:
-        """Take the waiting members out of the queue, in the order in which they are tried."""
-        name = pod_group_of(first.pod)
-        assert name is not None, "a pod of a group"
-        members = self._tools.parts.cache.pod_groups.members(
-            ("PodGroup", first.pod.namespace, name)
-        )
-        found, nominator = [first], self._tools.parts.queue.nominator
-        for pod in members:
-            if not pod.node_name and pod.name != first.pod.name:
-                info = self._tools.parts.queue.pop_specific(pod)
-                if info is not None:
-                    found.append(info)
-        for info in found:
-            nominator.leave_queue(info.pod)
-        return sorted(found, key=lambda info: (-info.pod.priority, info.turn, info.pod.key))
-
-    def _skip(self, info: QueuedPodInfo) -> bool:
-        """Drop a member that is being deleted or has a node; returns whether it did."""
-        if self._tools.cycle.is_pointless(info.pod):
-            self._tools.parts.queue.done(info.pod.uid)
-            return True
-        self._tools.parts.settings.observer("popped", info.pod, f"attempt {info.attempts}")
-        return False
-
-    def _evict(self, result: GroupResult) -> None:
-        """Carry out the evictions that were held until it was known that the group fits without the victims."""
-        for held in result.held if result.waits_for_preemption else ():
-            held.evict()
-            self._tools.cycle.decider.note_victims(held.pod, held.victims)
 
     def _make_room(self, run: GroupAlgorithm, account: GroupAttempt) -> None:
         """Preempt pods anywhere in the cluster for a group that does not fit."""
@@ -204,6 +173,12 @@ class GroupCycle:
         if found.topology_keys:
             return WorkloadPreemption(unschedulable(NOT_WITH_CONSTRAINTS))
         return run_group_post_filter(plugin, found, run)
+
+    def _evict(self, result: GroupResult) -> None:
+        """Carry out the evictions that were held until it was known that the group fits without the victims."""
+        for held in result.held if result.waits_for_preemption else ():
+            held.evict()
+            self._tools.cycle.decider.note_victims(held.pod, held.victims)
 
     def _submit(self, account: GroupAttempt, queued: Sequence[QueuedPodInfo]) -> GroupAttempt:
         """Bind the members that have a node when the group fits; fail the others, each for its reason.
@@ -259,6 +234,31 @@ class GroupCycle:
                 member.reject_with_group()
         elif member.needs_preemption and not result.waits_for_preemption:
             member.reject_with_group()
+
+    def _end(self, first: QueuedPodInfo, account: GroupAttempt, is_faulty: bool) -> None:
+        """End the attempt of the group of `first`; one that `is_faulty` was not tried."""
+
+    def judge(self, pods: Sequence[Pod], makes_room: bool, tells_all: bool) -> GroupAttempt:
+        """Result of an attempt of the group whose waiting members are `pods`, in the order of the attempt.
+
+        Nothing is bound or requeued. If it `makes_room`, preemption goes to the cluster; if it `tells_all`, members are
+        tried on every placement. Questions go through `GroupInquiry`.
+        """
+        queued = [QueuedPodInfo(pod, timestamp=0) for pod in pods]
+        group = _group_of(pods[0], queued)
+        mixed = self._fault(queued)
+        if mixed is not None:
+            account = GroupAttempt(group, GroupResult(mixed))
+        else:
+            try:
+                with self._tools.parts.plugin_executor.held():
+                    account = self._find_nodes(group, queued, makes_room, tells_all)
+            finally:
+                self._tools.parts.cache.end_trial()
+        complete(account.result, queued)
+        for member in account.result.members:
+            self._settle(member, account)
+        return account
 
 
 def _group_of(pod: Pod, queued: Sequence[QueuedPodInfo]) -> PodGroupInfo:
