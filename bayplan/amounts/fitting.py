@@ -82,8 +82,13 @@ def shortage_at(
     return bits
 
 
-def verdict_codes(rule: FitRule, bits: int) -> tuple[tuple[str, ...], bool]:
-    """The reasons that the bits of a row stand for, and whether preemption cannot help."""
-    short = [rule.reasons[name] for place, name in enumerate(rule.amounts) if bits >> 2 * place & 1]
+def shortage_reasons(rule: FitRule, bits: int) -> tuple[str, ...]:
+    """The reasons for the shortages of a row."""
+    places = enumerate(rule.amounts)
+    return tuple([rule.reasons[name] for place, name in places if bits >> 2 * place & 1])
+
+
+def is_unresolvable(rule: FitRule, bits: int) -> bool:
+    """Whether preemption cannot help a row with these shortages."""
     never = any(bits >> 2 * place + 1 & 1 for place in range(len(rule.amounts)))
-    return tuple(short), never and not rule.is_always_resolvable
+    return never and not rule.is_always_resolvable

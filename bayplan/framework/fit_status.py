@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..amounts import POD_COUNT, FitRule, verdict_codes
+from ..amounts import POD_COUNT, FitRule, is_unresolvable, shortage_reasons
 from ..table import Ints
 from .status import SUCCESS, Code, Status
 from .verdict import Verdict
@@ -14,9 +14,9 @@ def fit_status(rule: FitRule, bits: int) -> Status:
     """The status of a row with these shortages."""
     if not bits:
         return SUCCESS
-    reasons, never = verdict_codes(rule, bits)
-    code = Code.UnschedulableAndUnresolvable if never else Code.Unschedulable
-    return Status(code, reasons, rule.plugin)
+    is_never = is_unresolvable(rule, bits)
+    code = Code.UnschedulableAndUnresolvable if is_never else Code.Unschedulable
+    return Status(code, shortage_reasons(rule, bits), rule.plugin)
 
 
 def fit_verdict(rule: FitRule, bits: Ints) -> Verdict:
