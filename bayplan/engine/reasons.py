@@ -20,12 +20,8 @@ class Reason(Enum):
     NO_NODE = "no_node", "no node is feasible, and a live filter or a nominated pod took part"
     FAILED = "failed", "a plugin failed"
 
-    @property
-    def label(self) -> str:
+    def __init__(self, label: str, when: str) -> None:
+        self.label = label
         """The label of the metric."""
-        return self.value[0]
-
-    @property
-    def when(self) -> str:
+        self.when = when
         """The reason in words."""
-        return self.value[1]

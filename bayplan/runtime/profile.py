@@ -33,6 +33,7 @@ from ..framework import (
     Status,
 )
 from ..framework.answer_checks import WrongAnswerError, check_status, check_type
+from ..framework.status import CODE_NAMES
 from .commit_plugins import Committing
 from .filter_plugins import Filtering
 from .placement_plugins import Placing
@@ -125,7 +126,7 @@ class ProfileRuntime:
         if status is SUCCESS:
             point.success.observe(seconds)
         else:
-            point.ended(status.code.name, seconds)
+            point.ended(CODE_NAMES[status.code], seconds)
 
     def _ask_pre_enqueues(self, pod: Pod) -> Status:
         for plugin in self.pre_enqueues:

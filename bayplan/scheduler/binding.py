@@ -231,7 +231,7 @@ class Binding(Struct, eq=False):
             self._pre_bind_ended(status)
         elif not math.isnan(times[BINDING]):
             seconds = times[ENDED] - times[BINDING]
-            self.profile.metrics.point("Bind").ended(status.code.name, seconds)
+            self.profile.note_point("Bind", status, seconds)
 
     def _pre_bind_ended(self, status: Status) -> None:
         seconds, self._pre_bind_began = perf_counter() - self._pre_bind_began, 0.0

@@ -31,6 +31,7 @@ from .parts import Parts
 from .select_host import select_host
 
 NO_NODES = "no nodes available to schedule pods"
+FAILED = Status(Code.Error)
 
 
 class Decider:
@@ -52,15 +53,6 @@ class Decider:
         self._observer = parts.settings.observer
         self._is_observed = parts.is_observed
         self._is_noted = parts.settings.notes_decisions
-
-    @contextmanager
-    def briefly(self) -> Iterator[None]:
-        """Record no explanations until the end of the block."""
-        was, self.explains = self.explains, False
-        try:
-            yield
-        finally:
-            self.explains = was
 
     def find_node(
         self,
@@ -91,25 +83,12 @@ class Decider:
         if decision is not None and not self.explains:
             self._apply(profile, state, attempt, decision, makes_room)
             return
-        if (
-            decision is not None
-        ):  # the explanation runs all plugins, and the engine must agree with them
-            state.clear()
-        if self._metrics.is_sampled():
-            state.sampled_by = self._metrics
-        search = self._finder.find(profile, state, pod, everything=self.explains, within=within)
-        if self.explains:
-            attempt.explanation = explain_search(search, state, table)
-        attempt.feasible_nodes = table.count(search.rows)
-        if decision is not None:
-            check_feasible(decision, table.numbers(search.rows), pod, table)
-            if not attempt.feasible_nodes:
-                check_refusals(decision, search.diagnosis, pod, table)
-        if attempt.feasible_nodes == 0:
+        search = self._search(profile, state, attempt, within, decision)
+        if attempt.feasible_nodes:
+            row = self._choose(profile, state, attempt, search, decision)
+            attempt.node_name = table.names[row]
+        else:
             self._refuse(profile, state, attempt, search.diagnosis, makes_room)
-            return
-        row = self._choose(profile, state, attempt, search, decision)
-        attempt.node_name = table.names[row]
 
     def _take_nominated(self, profile: ProfileRuntime, state: CycleState, attempt: Attempt) -> bool:
         """Take the nominated node, without scoring, if the pod fits there by the engine; returns whether it does."""
@@ -128,46 +107,6 @@ class Decider:
         attempt.feasible_nodes, attempt.from_nomination = 1, True
         attempt.node_name = self._table.names[row]
         return True
-
-    def set_score_weights(self, weights: Mapping[str, int], profile: ProfileRuntime) -> None:
-        """Give Score plugins of a profile other weights; the plugins that are not named keep theirs."""
-        profile.scoring = profile.scoring.with_weights(weights)
-        self.forget(profile)
-
-    def forget(self, profile: ProfileRuntime) -> None:
-        """Drop the cached answers of a profile's plugins, because a weight or a parameter of one of them has
-        changed.
-        """
-        self._engines[profile.name] = Engine(profile, self._table)
-
-    def fillings(self, profile: ProfileRuntime, pods: Sequence[Pod]) -> Fillings | None:
-        """Rows that the kernel gives `pods` one after another; None if the members must be tried in full."""
-        if not self._may_use_engine or self.explains:
-            return None
-        try:
-            engine = self._engines[profile.name]
-            return Fillings.of(engine.filling(pod) for pod in pods)
-        except PluginRunError as failed:
-            self._note_engine_failure(failed)
-            return None
-
-    def copies(self, profile: ProfileRuntime, pod: Pod) -> Ints | None:
-        """int64 per row: the number of pods like `pod` that fit together; None if they have to be placed one by one.
-
-        Third-party plugins are excluded: they may depend on every attempt.
-        """
-        if not self._may_use_engine or not profile.is_in_tree:
-            return None
-        if not profile.run_pre_enqueue(pod).is_success:
-            return None
-        if not profile.committing.plan(pod.spec).is_idle:
-            return None
-        try:
-            filling = self._engines[profile.name].filling(pod)
-        except PluginRunError as failed:
-            self._note_engine_failure(failed)
-            return None
-        return None if filling is None else filling.copies(self._table)
 
     def decide(
         self, profile: ProfileRuntime, state: CycleState, pod: Pod, within: Ints | None
@@ -221,6 +160,30 @@ class Decider:
             attempt.score = best.total
             if attempt.notes is not None:
                 note_runner_up(attempt.notes, table, row, decision)
+
+    def _search(
+        self,
+        profile: ProfileRuntime,
+        state: CycleState,
+        attempt: Attempt,
+        within: Ints | None,
+        decision: Decision | None,
+    ) -> Search:
+        """Find the nodes that fit by calling all plugins; if there is a `decision` of the engine, it must agree."""
+        table, pod = self._table, attempt.pod
+        if decision is not None:
+            state.clear()  # PreFilter runs again
+        if self._metrics.is_sampled():
+            state.sampled_by = self._metrics
+        search = self._finder.find(profile, state, pod, everything=self.explains, within=within)
+        if self.explains:
+            attempt.explanation = explain_search(search, state, table)
+        attempt.feasible_nodes = table.count(search.rows)
+        if decision is not None:
+            check_feasible(decision, table.numbers(search.rows), pod, table)
+            if not attempt.feasible_nodes:
+                check_refusals(decision, search.diagnosis, pod, table)
+        return search
 
     def _choose(
         self,
@@ -288,9 +251,7 @@ class Decider:
         is_logged = steps.is_logged()
         if is_logged:
             steps.log_refusals(attempt.pod, diagnosis)
-        result = PostFilterResult(
-            ""
-        )  # "" ends a nomination, the default without PostFilter plugins
+        result = PostFilterResult("")  # without PostFilter plugins, a nomination ends
         keeps = profile.handle.release.keeps_nomination_without_post_filter
         if not makes_room or (keeps and not profile.filtering.post_filters):
             result = PostFilterResult()
@@ -315,6 +276,17 @@ class Decider:
         if preemption is not None and preemption.chosen is not None and not preemption.is_held:
             self.note_victims(attempt.pod, preemption.chosen)
 
+    def _post_filter(
+        self, profile: ProfileRuntime, state: CycleState, pod: Pod, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult, Status]:
+        """Run PostFilter, and record how long it took."""
+        status, started = FAILED, perf_counter()
+        try:
+            result, status = profile.filtering.run_post_filters(state, pod, diagnosis)
+        finally:
+            profile.note_point("PostFilter", status, perf_counter() - started)
+        return result, status
+
     def note_victims(self, pod: Pod, victims: Victims) -> None:
         """Log the pods that are evicted for `pod`, and report them to the observer."""
         if not self._is_observed and not steps.is_logged():
@@ -323,16 +295,54 @@ class Decider:
             steps.log_victim(pod, victim)
             self._observer("preempted", victim, f"for {pod.key} on {victim.node_name}")
 
-    def _post_filter(
-        self, profile: ProfileRuntime, state: CycleState, pod: Pod, diagnosis: Diagnosis
-    ) -> tuple[PostFilterResult, Status]:
-        code, started = Code.Error, perf_counter()
+    def fillings(self, profile: ProfileRuntime, pods: Sequence[Pod]) -> Fillings | None:
+        """Rows that the kernel gives `pods` one after another; None if the members must be tried in full."""
+        if not self._may_use_engine or self.explains:
+            return None
         try:
-            result, status = profile.filtering.run_post_filters(state, pod, diagnosis)
-            code = status.code
+            engine = self._engines[profile.name]
+            return Fillings.of(engine.filling(pod) for pod in pods)
+        except PluginRunError as failed:
+            self._note_engine_failure(failed)
+            return None
+
+    def copies(self, profile: ProfileRuntime, pod: Pod) -> Ints | None:
+        """int64 per row: the number of pods like `pod` that fit together; None if they have to be placed one by one.
+
+        Third-party plugins are excluded: they may depend on every attempt.
+        """
+        if not self._may_use_engine or not profile.is_in_tree:
+            return None
+        if not profile.run_pre_enqueue(pod).is_success:
+            return None
+        if not profile.committing.plan(pod.spec).is_idle:
+            return None
+        try:
+            filling = self._engines[profile.name].filling(pod)
+        except PluginRunError as failed:
+            self._note_engine_failure(failed)
+            return None
+        return None if filling is None else filling.copies(self._table)
+
+    def set_score_weights(self, weights: Mapping[str, int], profile: ProfileRuntime) -> None:
+        """Give Score plugins of a profile other weights; the plugins that are not named keep theirs."""
+        profile.scoring = profile.scoring.with_weights(weights)
+        self.forget(profile)
+
+    def forget(self, profile: ProfileRuntime) -> None:
+        """Drop the cached answers of a profile's plugins, because a weight or a parameter of one of them has
+        changed.
+        """
+        self._engines[profile.name] = Engine(profile, self._table)
+
+    @contextmanager
+    def briefly(self) -> Iterator[None]:
+        """Record no explanations until the end of the block."""
+        was, self.explains = self.explains, False
+        try:
+            yield
         finally:
-            profile.metrics.point("PostFilter").ended(code.name, perf_counter() - started)
-        return result, status
+            self.explains = was
 
 
 def check_feasible(decision: Decision, rows: Ints, pod: Pod, table: NodeTable) -> None:

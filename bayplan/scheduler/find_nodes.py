@@ -275,5 +275,5 @@ def _common_rows(rows: Rows, within: Ints | None) -> Rows:
 def _note_refusal(profile: ProfileRuntime, state: CycleState, pre: PreFiltered) -> None:
     """Note the refusal of PreFilter, and its time."""
     seconds = state.times[PRE_FILTERED] - state.times[STARTED]
-    profile.metrics.point("PreFilter").ended(pre.status.code.name, seconds)
+    profile.note_point("PreFilter", pre.status, seconds)
     state.times[PRE_FILTERED] = math.nan
