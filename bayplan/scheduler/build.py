@@ -70,60 +70,97 @@ def build_scheduler(
     read_pod = pod_reader(gates)
     if read_pod is not None:
         cluster = cast("SchedulerCluster", GatedCluster(cluster, read_pod))
-    clock = settings.clock or SystemClock()
-    timers = settings.timers or Timers(clock)
-    cache = settings.cache or Cache(clock, settings.assume_ttl_s)
-    waiting_pods, pre_binding = HeldPods(), PreBindingPods()
-    metrics = settings.metrics or SchedulerMetrics()
-    executor = settings.executor or InlineExecutor(clock, timers)
-    plugin_executor = HoldingExecutor(executor)
-    nominator = PodNominator(
-        lambda namespace, name: cluster.get("Pod", namespace, name), cache.nominations_changed
-    )
-    extenders = _make_extenders(config, settings, cache)
-    shared = Handle(
-        cache.table,
-        clock=clock,
-        lister=cluster,
-        client=cluster,
-        nominator=nominator,
-        feature_gates=gates,
-        pod_groups=cache.pod_groups,
-        waiting_pods=waiting_pods,
-        pre_binding=pre_binding,
-        executor=plugin_executor,
-        run_blocking=settings.run_blocking,
-        activate=lambda pods: queue.activate(pods),
-        activate_members=lambda pods: queue.activate_members(pods),
-        extenders=extenders,
-        node_order=lambda: cache.snapshot.order,
-        metrics=metrics,
-        faults=PluginFaults(settings.faults_are_fatal),
-    )
-    profiles = _make_profiles(config, settings, shared)
-    _note_whole_objects(profiles)
-    queue = _make_queue(config, profiles, shared, nominator)
-    _read_when_shown(metrics, cache, queue)
+    parts = PartsBuilder(config, cluster, settings, gates).parts()
+    _connect_metrics(parts)
+    return _make_scheduler(parts, Decider(parts, settings.explain), read_pod)
+
+
+class PartsBuilder:
+    """Makes the parts of one scheduler, in the order in which they need each other."""
+
+    def __init__(
+        self,
+        config: SchedulerConfiguration,
+        cluster: SchedulerCluster,
+        settings: SchedulerSettings,
+        gates: FeatureGates,
+    ) -> None:
+        self._cluster, self._settings, self._gates = cluster, settings, gates
+        self._clock = settings.clock or SystemClock()
+        self._timers = settings.timers or Timers(self._clock)
+        self._cache = settings.cache or Cache(self._clock, settings.assume_ttl_s)
+        self._waiting_pods, self._pre_binding = HeldPods(), PreBindingPods()
+        self._metrics = settings.metrics or SchedulerMetrics()
+        self._executor = settings.executor or InlineExecutor(self._clock, self._timers)
+        self._plugin_executor = HoldingExecutor(self._executor)
+        self._nominator = PodNominator(
+            lambda namespace, name: cluster.get("Pod", namespace, name),
+            self._cache.nominations_changed,
+        )
+        self._extenders = _make_extenders(config, settings, self._cache)
+        self._faults = PluginFaults(settings.faults_are_fatal)
+        shared = self._make_handle()
+        self._profiles = _make_profiles(config, settings, shared)
+        _note_whole_objects(self._profiles)
+        self._queue = _make_queue(config, self._profiles, shared, self._nominator)
+
+    def _make_handle(self) -> Handle:
+        """The services that the plugins of all profiles share; the queue does not exist yet."""
+        cache = self._cache
+        return Handle(
+            cache.table,
+            clock=self._clock,
+            lister=self._cluster,
+            client=self._cluster,
+            nominator=self._nominator,
+            feature_gates=self._gates,
+            pod_groups=cache.pod_groups,
+            waiting_pods=self._waiting_pods,
+            pre_binding=self._pre_binding,
+            executor=self._plugin_executor,
+            run_blocking=self._settings.run_blocking,
+            activate=lambda pods: self._queue.activate(pods),
+            activate_members=lambda pods: self._queue.activate_members(pods),
+            extenders=self._extenders,
+            node_order=lambda: cache.snapshot.order,
+            metrics=self._metrics,
+            faults=self._faults,
+        )
+
+    def parts(self) -> Parts:
+        """The parts, to be put together."""
+        return Parts(
+            cache=self._cache,
+            queue=self._queue,
+            profiles=self._profiles,
+            cluster=self._cluster,
+            clock=self._clock,
+            timers=self._timers,
+            executor=self._executor,
+            plugin_executor=self._plugin_executor,
+            waiting_pods=self._waiting_pods,
+            pre_binding=self._pre_binding,
+            ties=self._settings.ties or RandomTies(self._settings.seed or 0),
+            settings=self._settings,
+            extenders=self._extenders,
+            metrics=self._metrics,
+            faults=self._faults,
+        )
+
+
+def _connect_metrics(parts: Parts) -> None:
+    """Let the metrics read the counters of cache and queue when they are shown, and the gates and the release now."""
+    metrics, cache, queue, gates = parts.metrics, parts.cache, parts.queue, parts.feature_gates
+    metrics.pending_pods.source = lambda: {(part,): n for part, n in queue.pending().items()}
+    metrics.incoming_pods.source = lambda: queue.counters.incoming
+    metrics.queued_entities, metrics.incoming_entities = queue.entities, queue.counters.entities
+    metrics.unschedulable_pods.source = lambda: queue.counters.rejected_by
+    metrics.inflight_events.source = lambda: {
+        (label,): count for label, count in queue.in_flight.counts().items()
+    }
+    metrics.cache_size.source = lambda: {(what,): size for what, size in cache.sizes().items()}
     metrics.follow_gates(gates.enabled)
     follow_release(metrics, gates.release.missing_metrics)
-    parts = Parts(
-        cache=cache,
-        queue=queue,
-        profiles=profiles,
-        cluster=cluster,
-        clock=clock,
-        timers=timers,
-        executor=executor,
-        plugin_executor=plugin_executor,
-        waiting_pods=waiting_pods,
-        pre_binding=pre_binding,
-        ties=settings.ties or RandomTies(settings.seed or 0),
-        settings=settings,
-        extenders=extenders,
-        metrics=metrics,
-        faults=shared.faults,
-    )
-    return _make_scheduler(parts, Decider(parts, settings.explain), read_pod)
 
 
 def _make_scheduler(parts: Parts, decider: Decider, read_pod: PodReader | None) -> Scheduler:
@@ -190,18 +227,6 @@ def _note_whole_objects(profiles: Mapping[str, ProfileRuntime]) -> None:
     is_needed = is_needed or any(plugin.reads_whole_objects for plugin in plugins)
     for handle in handles:
         handle.keeps_whole_objects = is_needed
-
-
-def _read_when_shown(metrics: SchedulerMetrics, cache: Cache, queue: SchedulingQueue) -> None:
-    """Let the metrics read the counters of cache and queue."""
-    metrics.pending_pods.source = lambda: {(part,): n for part, n in queue.pending().items()}
-    metrics.incoming_pods.source = lambda: queue.counters.incoming
-    metrics.queued_entities, metrics.incoming_entities = queue.entities, queue.counters.entities
-    metrics.unschedulable_pods.source = lambda: queue.counters.rejected_by
-    metrics.inflight_events.source = lambda: {
-        (label,): count for label, count in queue.in_flight.counts().items()
-    }
-    metrics.cache_size.source = lambda: {(what,): size for what, size in cache.sizes().items()}
 
 
 def _make_profile(
