@@ -43,7 +43,7 @@ from ..stamped_cache import StampedCache
 T = TypeVar("T")
 
 
-class Placed(NamedTuple):
+class PlacedFilter(NamedTuple):
     """A Filter plugin and its place in the order of filters."""
 
     place: int
@@ -75,12 +75,12 @@ class ClassPlan(msgspec.Struct, frozen=True, eq=False):
     pre_filters: dict[str, PreFilterPlugin]
     """Plugins that run for every pod, by name."""
     skip_filter: frozenset[str]
-    filters: ByScope[Placed]
+    filters: ByScope[PlacedFilter]
     scores: ByScope[Scorer]
     live_pre_scores: list[PreScorePlugin]
     grouped: tuple[Plugin, ...]
     """The live plugins whose answers are equal for rows of equal marks."""
-    is_plain: bool
+    is_grouped: bool
     """Whether every live plugin is in `grouped`, and no score on rows is normalised."""
     constant: int
     """The weighted points of every node while all raw scores of node objects are 0."""
@@ -169,8 +169,8 @@ class Planner:
             return None
         called = {p.name: p for p in filtering.pre_filters if filtered[p.name] is None}
         prepared = frozenset(name for name, code in scored.items() if code is None)
-        filters: ByScope[Placed] = ByScope([], [], [], [])
-        for placed in map(Placed._make, enumerate(filtering.filters)):
+        filters: ByScope[PlacedFilter] = ByScope([], [], [], [])
+        for placed in map(PlacedFilter._make, enumerate(filtering.filters)):
             if filtered.get(placed.plugin.name) is not Code.Skip:
                 may_be_rule = placed.plugin.name not in called
                 _list_for(placed.plugin, filters, may_be_rule).append(placed)
@@ -195,7 +195,7 @@ class Planner:
             scores=scores,
             live_pre_scores=live_pre_scores,
             grouped=grouped,
-            is_plain=len(grouped) == len(live) and not has_row_raws,
+            is_grouped=len(grouped) == len(live) and not has_row_raws,
             # without Score plugins, every node has 1
             constant=_constant(scores.on_node) if scoring.scores else 1,
             skippable=frozenset(cached & called.keys()),
@@ -253,7 +253,7 @@ def _with_rules(plan: ClassPlan, pod: Pod, object_key: Hashable) -> ClassPlan:
         rules=JudgeRules(fit, fit_place, weighted),
         filters=plan.filters._replace(on_row=on_row),
         scores=plan.scores._replace(on_row=scores_on_row, live=live),
-        is_plain=plan.is_plain and live is plan.scores.live,
+        is_grouped=plan.is_grouped and live is plan.scores.live,
         object_key=object_key,
     )
 

@@ -60,6 +60,7 @@ class ClassView:
         """The raw groups that have feasible rows, as bits, for which these points hold."""
         self._rows_version = -1
         self._raw_groups: Ints | None = NO_ROWS
+        """Those of the part for which the values were made."""
         self._statuses: tuple[int, RowStatuses] | None = None
 
     def refresh(self, calls: PodCalls, reserved: Reserved | None = None) -> None:

@@ -31,7 +31,7 @@ from ..runtime import ProfileRuntime
 from ..runtime.plugin_calls import PodCalls, ask_hook, ask_keys, has_own
 from ..stamped_cache import Budget, BudgetedCache, StampedCache
 from ..table import Ints, NodeTable
-from .class_plan import ClassPlan, Placed, Planner
+from .class_plan import ClassPlan, PlacedFilter, Planner
 from .class_view import ClassView
 from .marks import NO_MARKS, GroupRules, Marks, MarksOfClasses
 from .node_part import NodePart
@@ -87,15 +87,15 @@ class Engine:
         judging = (*self._filtering.filters, *(plugin for plugin, _ in scoring.scores))
         every: dict[Plugin, None] = dict.fromkeys(judging)
         clustered = [(p, p.cluster_key) for p in every if has_own(p, Plugin, "cluster_key")]
-        self._clustered = [hook for hook in clustered if hook[0].scope is not GROUPS]
-        self._grouped = [hook for hook in clustered if hook[0].scope is GROUPS]
+        self._stamp_hooks = [hook for hook in clustered if hook[0].scope is not GROUPS]
+        self._marks_stamp_hooks = [hook for hook in clustered if hook[0].scope is GROUPS]
         grouped = {p for p in (*every, *scoring.pre_scores) if p.scope is GROUPS}
-        self._reads_any_object = len(self._grouped) < len(grouped)
+        self._reads_any_object = len(self._marks_stamp_hooks) < len(grouped)
         """Whether some GROUPS plugin does not declare the objects that its columns depend on."""
         self._lister = profile.handle.lister
         self._version: Hashable = None
         self._stamp: Hashable = None
-        self._columns_stamp: Hashable = None
+        self._marks_stamp: Hashable = None
         self._budget = Budget(table=table)
         self._views: BudgetedCache[Hashable, ClassView] = BudgetedCache("views", self._budget)
         self._parts: BudgetedCache[Hashable, NodePart] = BudgetedCache("node parts", self._budget)
@@ -151,7 +151,7 @@ class Engine:
             return Reason.PINNED
         calls = PodCalls(state, pod, self._table)
         class_calls = calls if class_pod is pod else PodCalls(state, class_pod, self._table)
-        rules = marks.rules if plan.is_plain and reserved is None else None
+        rules = marks.rules if plan.is_grouped and reserved is None else None
         uncalled = marks.quiet if rules is None else marks.quiet | rules.plugins
         if not _run_pre_filters(class_calls, plan, uncalled):
             return Reason.PRE_FILTER
@@ -162,7 +162,7 @@ class Engine:
         view.refresh(class_calls, reserved)
         if reserved is not None and not _any_runs(plan.filters.on_row + plan.filters.live, state):
             reserved = None  # the fit rule alone reads pods, and the view has their amounts
-        is_plain = plan.is_plain and marks.columns == ()
+        is_plain = plan.is_grouped and marks.columns == ()
         return Prepared(calls, view, marks, rules, reserved, is_plain)
 
     def _find_class(self, state: CycleState, pod: Pod) -> tuple[ClassPlan, Marks, bool] | Reason:
@@ -180,7 +180,7 @@ class Engine:
         if found is None:
             return Reason.REFUSED
         plan, is_new = found
-        marks = self._marks.get(plan, pod, self._columns_stamp) if plan.grouped else NO_MARKS
+        marks = self._marks.get(plan, pod, self._marks_stamp) if plan.grouped else NO_MARKS
         state.skip_filter.update(plan.skip_filter, marks.quiet)
         state.fit_rule = plan.rules.fit
         return plan, marks, is_new
@@ -200,8 +200,8 @@ class Engine:
             return
         self._version = None  # if a plugin raises, everything is compared again
         objects = version[0] if self._reads_any_object else 0
-        self._columns_stamp = (objects, version[2:], ask_keys(self._grouped, table))
-        stamp = ask_keys(self._clustered, table)
+        self._marks_stamp = (objects, version[2:], ask_keys(self._marks_stamp_hooks, table))
+        stamp = ask_keys(self._stamp_hooks, table)
         if stamp != self._stamp:
             self._stamp = stamp
             self._budget.drop()  # the views of former plans are not used again
@@ -354,6 +354,6 @@ def _may_read_pin(plugin: FilterPlugin, pod: Pod) -> bool:
     return key is None or key != ask_hook(plugin, plugin.spec_key, pod.pod_class.spec)
 
 
-def _any_runs(filters: Iterable[Placed], state: CycleState) -> bool:
+def _any_runs(filters: Iterable[PlacedFilter], state: CycleState) -> bool:
     """Whether PreFilter does not skip all of these filters."""
     return any(placed.plugin.name not in state.skip_filter for placed in filters)

@@ -44,7 +44,7 @@ class NodePart:
         are_few = rows is not None and 4 * len(rows) <= size
         changed = np.array(rows, np.int64) if are_few else np.arange(size, dtype=np.int64)
         self._nodes_version = -1  # if a plugin raises, everything stays stale
-        self._judge(calls, changed)
+        self._judge_rows(calls, changed)
         self._nodes_version = log.version
 
     def raw_points(self, calls: PodCalls, present: int) -> Ints:
@@ -66,7 +66,8 @@ class NodePart:
                 found += calls.normalize(plugin, rows, self.raws[plugin][rows]) * weight
         return found
 
-    def _judge(self, calls: PodCalls, rows: Ints) -> None:
+    def _judge_rows(self, calls: PodCalls, rows: Ints) -> None:
+        """Call the plugins about these rows, and group all rows by their raw scores."""
         plan, table, size = self._plan, calls.table, len(calls.table)
         if len(self.base) != size:
             more = np.zeros(size - len(self.base), dtype=np.int64)

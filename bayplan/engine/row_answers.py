@@ -13,7 +13,7 @@ from ..amounts.kernel import DEAD, PLACE_SHIFT
 from ..framework import ScorePlugin, Status, Verdict
 from ..runtime.plugin_calls import PodCalls, check_range
 from ..table import Ints
-from .class_plan import Placed, Scorer
+from .class_plan import PlacedFilter, Scorer
 
 StatusNumbers = dict[Status, int]
 """The distinct refusals of filters, numbered from 0 in order of appearance."""
@@ -24,7 +24,7 @@ def add_answers(
     rows: Ints,
     values: Ints,
     numbers: StatusNumbers,
-    filters: Sequence[Placed],
+    filters: Sequence[PlacedFilter],
     scores: Sequence[Scorer],
     raws: Mapping[ScorePlugin, Ints],
 ) -> None:
@@ -51,7 +51,7 @@ def add_answers(
         values[rows] = found
 
 
-def _note(values: Ints, numbers: StatusNumbers, placed: Placed, verdict: Verdict) -> None:
+def _note(values: Ints, numbers: StatusNumbers, placed: PlacedFilter, verdict: Verdict) -> None:
     """Write the refusals of a plugin to `values`, except where an earlier plugin refuses."""
     (refused,) = verdict.codes.nonzero()
     if not len(refused):

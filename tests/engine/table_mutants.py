@@ -244,7 +244,7 @@ TABLE_MUTANTS = [
     Mutant(
         "keys of columns are not in the stamp",
         ENGINE,
-        "version[2:], ask_keys(self._grouped, table))",
+        "version[2:], ask_keys(self._marks_stamp_hooks, table))",
         "version[2:])",
     ),
     Mutant(

@@ -195,8 +195,8 @@ VIEW_MUTANTS = [
     Mutant(
         "rules pass over nominated pods",
         ENGINE,
-        "marks.rules if plan.is_plain and reserved is None else None",
-        "marks.rules if plan.is_plain else None",
+        "marks.rules if plan.is_grouped and reserved is None else None",
+        "marks.rules if plan.is_grouped else None",
     ),
     Mutant(
         "rules are all there is to plugins without rules",
