@@ -36,11 +36,13 @@ elif _why_not is STALE:  # its functions may take other arguments than are given
 KERNEL = "NumPy" if compiled is None else "compiled"
 
 DEAD = -(2**63)
+"""The value of a row without a node."""
 PLACE_SHIFT = 56
 NUMBER_MASK = (1 << PLACE_SHIFT) - 1
 NOT_GROUPED = -1
+"""The group of a refused row."""
 REFUSED = -(2**48)
-"""Marks a group of rows as infeasible."""
+"""A refusal without a status: the points of an infeasible group, or the value of a row in a copy."""
 
 
 def refusal(place: int, number: int) -> int:
@@ -56,6 +58,28 @@ def place_of(value: int) -> int:
 def number_of(value: int) -> int:
     """The number that stands for the status of a refusal."""
     return (-1 - value) & NUMBER_MASK
+
+
+def rows_to_judge(values: Ints, changed: Ints | None, place: int | None) -> Ints:
+    """The changed rows, or all, ascending, that no plugin before `place` refuses; if that is None, no plugin at all."""
+    last = DEAD if place is None else refusal(place, 0)
+    found = values if changed is None else values[changed]
+    wanted = (found >= 0) | ((found <= last) & (found != DEAD))
+    return np.flatnonzero(wanted) if changed is None else np.unique(changed[wanted])
+
+
+def distinct_refusals(values: Ints) -> tuple[NDArray[np.int32], list[int], list[int]]:
+    """int32 per row: the number of its refusal, 0 if it has none. Also the refusals from number 1 on, and their numbers
+    of rows.
+    """
+    found = None if compiled is None else compiled.distinct_refusals(values)
+    if found is not None:
+        return found[0], found[1], found[2]
+    numbers = np.zeros(len(values), dtype=np.int32)
+    rows = np.flatnonzero((values < 0) & (values != DEAD))
+    codes, inverse, sizes = np.unique(values[rows], return_inverse=True, return_counts=True)
+    numbers[rows] = inverse + 1
+    return numbers, codes.tolist(), sizes.tolist()
 
 
 class Weighted(NamedTuple):
@@ -76,6 +100,16 @@ class Best(msgspec.Struct, frozen=True):
 
 BestFields = tuple[int, int, int, int]
 """The fields of `Best`, in its order."""
+
+
+def summarize(values: Ints) -> BestFields:
+    """The fields of `Best` for `values`."""
+    row = int(values.argmax()) if len(values) else -1
+    if row < 0 or values[row] < 0:
+        return -1, 0, 0, -1
+    best = int(values[row])
+    ties, feasible = np.count_nonzero(values == best), np.count_nonzero(values >= 0)
+    return best, int(ties), int(feasible), row
 
 
 class Peaks:
@@ -135,7 +169,7 @@ class JudgeRules(NamedTuple):
     scores: Sequence[Weighted]
 
 
-NO_RULES = JudgeRules(None, 0, ())
+NO_JUDGE_RULES = JudgeRules(None, 0, ())
 
 
 class RowJudge:
@@ -227,16 +261,6 @@ def refuse_without_room(
             values[row] = refusal(place, short)
 
 
-def summarize(values: Ints) -> BestFields:
-    """The fields of `Best` for `values`."""
-    row = int(values.argmax()) if len(values) else -1
-    if row < 0 or values[row] < 0:
-        return -1, 0, 0, -1
-    best = int(values[row])
-    ties, feasible = np.count_nonzero(values == best), np.count_nonzero(values >= 0)
-    return best, int(ties), int(feasible), row
-
-
 class RowGroups(Peaks):
     """Rows that are not refused, in groups of equal points; the total of a row is its value and those points.
 
@@ -318,27 +342,3 @@ def _combined(marks: Sequence[Ints], size: int) -> Ints:
         combined = combined * width + numbers
         span *= width
     return combined
-
-
-def rows_to_judge(values: Ints, changed: Ints | None, place: int | None) -> Ints:
-    """The changed rows, or all, that no plugin before `place` refuses, ascending; None for those that no plugin
-    refuses.
-    """
-    last = DEAD if place is None else refusal(place, 0)
-    found = values if changed is None else values[changed]
-    wanted = (found >= 0) | ((found <= last) & (found != DEAD))
-    return np.flatnonzero(wanted) if changed is None else np.unique(changed[wanted])
-
-
-def distinct_refusals(values: Ints) -> tuple[NDArray[np.int32], list[int], list[int]]:
-    """int32 per row: the number of its refusal, 0 if it has none. Also the refusals from number 1 on, and their numbers
-    of rows.
-    """
-    found = None if compiled is None else compiled.distinct_refusals(values)
-    if found is not None:
-        return found[0], found[1], found[2]
-    numbers = np.zeros(len(values), dtype=np.int32)
-    rows = np.flatnonzero((values < 0) & (values != DEAD))
-    codes, inverse, sizes = np.unique(values[rows], return_inverse=True, return_counts=True)
-    numbers[rows] = inverse + 1
-    return numbers, codes.tolist(), sizes.tolist()

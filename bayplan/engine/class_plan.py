@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from ..amounts.kernel import NO_RULES, JudgeRules, Weighted
+from ..amounts.kernel import NO_JUDGE_RULES, JudgeRules, Weighted
 from ..api.pod import Pod
 from ..framework import (
     CLUSTER,
@@ -86,7 +86,7 @@ class ClassPlan(msgspec.Struct, frozen=True, eq=False):
     """The weighted points of every node while all raw scores of node objects are 0."""
     skippable: frozenset[str]
     """Plugins with cached answers that PreFilter may skip for some pods of the class only."""
-    rules: JudgeRules = NO_RULES
+    rules: JudgeRules = NO_JUDGE_RULES
     object_key: Hashable = None
     """Key on which the node part depends."""
 
