@@ -62,36 +62,39 @@ class GroupCycle:
         if self.on_members is not None:
             self.on_members(popped)
         member = queued[0].pod if queued else first.pod
-        mixed = self._fault(queued)
-        if mixed is not None:
-            group = _group_of(member, queued)
-            account = self._submit(GroupAttempt(group, GroupResult(mixed), popped=popped), queued)
+        fault = self._fault(queued)
+        if fault is not None:
+            account = GroupAttempt(_group_of(member, queued), GroupResult(fault), popped=popped)
+            self._submit(account, queued)
             self._end(first, account, is_faulty=True)
             return account
         queued = [info for info in queued if not self._skip(info)]
         group = _group_of(member, queued)
-        if not queued:
+        if queued:
+            account = self._try_group(group, queued, popped)
+        else:
             account = GroupAttempt(group, GroupResult(SUCCESS), popped=popped)
-            self._end(first, account, is_faulty=False)
-            return account
-        profile = self._tools.parts.profiles[first.pod.scheduler_name]
-        started = perf_counter()
+        self._end(first, account, is_faulty=False)
+        return account
+
+    def _try_group(
+        self, group: PodGroupInfo, queued: Sequence[QueuedPodInfo], popped: Sequence[Pod]
+    ) -> GroupAttempt:
+        """Find the nodes of the members; then evict the victims, and bind the members or fail them."""
+        parts, started = self._tools.parts, perf_counter()
         try:
-            with (
-                self._tools.parts.plugin_executor.held()
-            ):  # no pod is evicted while the nodes are on trial
+            with parts.plugin_executor.held():  # no pod is evicted while the nodes are on trial
                 account = self._find_nodes(group, queued)
             account.popped = popped
             self._evict(account.result)
             self._submit(account, queued)
         finally:
-            self._tools.parts.cache.end_trial()
-        metrics = self._tools.parts.metrics
-        metrics.group_duration.labels(account.outcome, profile.name).observe(
-            perf_counter() - started
+            parts.cache.end_trial()
+        duration = parts.metrics.group_duration.labels(
+            account.outcome, queued[0].pod.scheduler_name
         )
+        duration.observe(perf_counter() - started)
         self._tools.conditions.set(account)
-        self._end(first, account, is_faulty=False)
         return account
 
     def _take_members(self, first: QueuedPodInfo) -> list[QueuedPodInfo]:
@@ -180,7 +183,7 @@ class GroupCycle:
             held.evict()
             self._tools.cycle.decider.note_victims(held.pod, held.victims)
 
-    def _submit(self, account: GroupAttempt, queued: Sequence[QueuedPodInfo]) -> GroupAttempt:
+    def _submit(self, account: GroupAttempt, queued: Sequence[QueuedPodInfo]) -> None:
         """Bind the members that have a node when the group fits; fail the others, each for its reason.
 
         Permit is called when all members are assumed, so it need not hold those that come first; kube-scheduler calls
@@ -204,7 +207,6 @@ class GroupCycle:
         permitted = [binding for binding in bindings if self._permits(binding)]
         for binding in permitted:
             tools.cycle.begin(binding)
-        return account
 
     def _permits(self, binding: Binding) -> bool:
         """Run Permit for an assumed member; False if its attempt failed."""
@@ -246,9 +248,9 @@ class GroupCycle:
         """
         queued = [QueuedPodInfo(pod, timestamp=0) for pod in pods]
         group = _group_of(pods[0], queued)
-        mixed = self._fault(queued)
-        if mixed is not None:
-            account = GroupAttempt(group, GroupResult(mixed))
+        fault = self._fault(queued)
+        if fault is not None:
+            account = GroupAttempt(group, GroupResult(fault))
         else:
             try:
                 with self._tools.parts.plugin_executor.held():
