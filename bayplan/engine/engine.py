@@ -236,10 +236,8 @@ class Engine:
         """
         calls, view, nominated = ready.calls, ready.view, ready.nominated
         values = view.values if within is None else restricted(view.values, within)
-        if (
-            ready.is_plain and view.has_raw_points and nominated is None
-        ):  # one group, without points
-            return view.peaks if within is None else Peaks(values)
+        if ready.is_plain and view.has_raw_points and nominated is None:
+            return view.peaks if within is None else Peaks(values)  # one group, without points
         table, marks, rules = self._table, ready.marks, ready.rules
         if rules is not None:
             groups: RowGroups | None = None

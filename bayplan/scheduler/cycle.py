@@ -25,7 +25,7 @@ from .group_cycle import GroupCycle
 from .parts import Parts
 
 BOUND, BINDING = Outcome.BOUND, Outcome.BINDING
-"""Read for every pod, which takes longer from the class of an enum."""
+"""They are read for every pod, which takes longer from the class of an enum."""
 IN_PROGRESS = (BINDING, Outcome.WAITING)
 """Outcomes of an attempt whose binding cycle has not ended."""
 
@@ -78,7 +78,7 @@ class Scheduler(EventHandlers):
             self.observer("popped", queued.pod, f"attempt {queued.attempts}")
         attempt = self.schedule(queued)
         if attempt.status is not None and not attempt.was_handled:
-            if self._pause.count:
+            if self._pause.count:  # the attempt ends when its victims are deleted
                 self._pause.ended = lambda status: self.failure.victims_left(
                     queued, attempt, status
                 )
