@@ -5,7 +5,6 @@ May enter: `api`, `framework`, `table`. Must not happen: a decision about a pod.
 `scheduler` (event handlers, assume, forget).
 """
 
-from .cache import Cache, CacheError, NodeTree, Snapshot
-from .trial import Trial
+from .cache import Cache, CacheError, NodeTree, Snapshot, Trial
 
 __all__ = ["Cache", "CacheError", "NodeTree", "Snapshot", "Trial"]

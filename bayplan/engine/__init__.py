@@ -5,7 +5,7 @@ first. The words:
 
 - reference: the plugins, called one after the other over all rows (`runtime`); decides for some pods (`Reason`)
 - class: pods that no plugin with a cached answer can tell apart
-- outline: a spec without its amounts (`api/outline.py`); what plugins declare is cached by outline unless they read one
+- outline: a spec without its amounts (`PodSpec.outline`); what plugins declare is cached by it unless they read one
 - plan: which plugins take part for a class, and how (`ClassPlan`); specs of an outline differ in its rules only
 - settled: a PreFilter or PreScore whose result the spec determines, so that it is not called
 - rule: a plugin's arithmetic as data for the kernel, on amounts of a row or on counts per domain (`DomainRules`)

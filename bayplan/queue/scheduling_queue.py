@@ -27,7 +27,6 @@ from ..observe.scheduler_metrics import SchedulerMetrics
 from ..releases.release import GatedPods
 from .active import ACTIVE, BACKOFF, GATED, POD_ENTRY, UNSCHEDULABLE, ActiveQueue, QueueCounters
 from .backoff import LEFTOVER_TICK_S, QueueSettings, last_tick, make_backoff_queue, micros
-from .in_flight import InFlight
 from .nominator import PodNominator
 from .queued_pod import QueuedPodInfo, Rejection
 from .queueing_hints import (
@@ -84,9 +83,9 @@ class SchedulingQueue:
         self._turn = 0
         self._started = self._last_tick = clock.timestamp()
         self.counters = QueueCounters()
-        self.in_flight = InFlight()
         self.backoff = make_backoff_queue(settings, sort_key, self._started)
-        self.active = ActiveQueue(sort_key, self.backoff, self.in_flight, self.counters)
+        self.active = ActiveQueue(sort_key, self.backoff, self.counters)
+        self.in_flight = self.active.in_flight
         self.pop = self.active.pop
         """Return the next pod to schedule, None when none is ready. End the attempt with `done`, or
         by requeueing the pod."""

@@ -18,7 +18,18 @@ from ..api.taints import Taint
 from ..stamped_cache import StampedCache
 from .carried import CarriedTerms
 from .changes import RowLog
-from .columns import ALL, Bools, Column, Ints, ResourceColumns, Rows, Size
+from .columns import (
+    ALL,
+    Bools,
+    Column,
+    Ints,
+    PortColumns,
+    PriorityColumns,
+    ResourceColumns,
+    Rows,
+    SetColumn,
+    Size,
+)
 from .images import ImageStates
 from .labels import LabelColumns
 from .one_row import (
@@ -28,9 +39,6 @@ from .one_row import (
     OneRowPriorities,
     OneRowResources,
 )
-from .ports import PortColumns
-from .priorities import PriorityColumns
-from .sets import SetColumn
 from .terms import TermCounts
 from .volumes import VolumeUse
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from ..api.pod import Pod
 from .carried import NONE_HIDDEN, CarriedTerms, Hidden
-from .columns import Column, Ints, ResourceColumns, Size
-from .priorities import PriorityColumns
+from .columns import Column, Ints, PriorityColumns, ResourceColumns, Size
 from .terms import TermCounts
 
 

@@ -1,5 +1,5 @@
 from bayplan.framework.events import NODE_ADD, NODE_DELETE
-from bayplan.queue.in_flight import InFlight
+from bayplan.queue.active import InFlight
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.testing.builders import make_pod
 

@@ -12,13 +12,11 @@ from ...table import NodeTable
 from ..handle import Handle
 from ..lister import Lister
 from ..lister_changes import Follower
-from .allocated import Allocated
-from .claims import TrackedClaims
-from .classes import DeviceClasses
+from .claims import Allocated, TrackedClaims
 from .device_pools import Amounts, DeviceId, Offer, PoolId, PoolView
 from .features import ALL_FEATURES, DeviceFeatures
 from .inventory import EVERY_ROW, Candidate, Inventory, NodeOffers
-from .selection import ExpressionFault, Selection
+from .selection import DeviceClasses, ExpressionFault, Selection
 
 SHARED = "devices"
 

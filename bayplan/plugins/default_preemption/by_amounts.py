@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -16,11 +17,12 @@ from ...amounts import FitRule
 from ...amounts.removing import PodRemoval, count_short
 from ...api.pod import Pod, PodClass
 from ...framework import SUCCESS, CycleState, FilterPlugin, Status, failure
+from ...framework.diagnosis import Diagnosis
 from ...framework.fit_status import fit_status
+from ...framework.handle import FilterRunner, Handle
 from ...framework.reserved import Reserved
-from ...framework.room import RoomFilters
 from ...framework.victims import Victims
-from ...table import Bools, Ints, NodeTable
+from ...table import Bools, Ints, NodeInfo, NodeTable
 from ...table.pod_matrix import PodMatrix, by_importance
 from .candidates import NO_VICTIMS
 from .disruption_budgets import Budgets
@@ -128,3 +130,38 @@ class BesideRoom:
             if known:
                 return True
         return False
+
+
+class RoomFilters(FilterRunner, Protocol):
+    """The profile's filters; filters with a rule on amounts are evaluated by sums."""
+
+    def demands(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> FitRule | None:
+        """The fit rule of `pod`, if it alone decides about nodes that may fit without some of their pods."""
+
+    def beside_room(
+        self, state: CycleState, pod: Pod
+    ) -> tuple[FitRule, Sequence[FilterPlugin]] | None:
+        """Amounts that `pod` needs free on a node, and the filters that depend on its pods otherwise, if they declare
+        it.
+        """
+
+    def reads_any(
+        self,
+        filters: Sequence[FilterPlugin],
+        state: CycleState,
+        pod: Pod,
+        others: Sequence[Pod],
+    ) -> bool:
+        """Whether an answer of one of `filters` can depend on one of the `others`."""
+
+    def reserved(self, pod: Pod, table: NodeTable) -> Reserved:
+        """Use of pods nominated with at least the priority of `pod`, up to date."""
+
+    def filter_with_room(self, state: CycleState, pod: Pod, node: NodeInfo, room: Status) -> Status:
+        """Judge one node, with `room` as the result of the fit rule."""
+
+
+def room_filters(handle: Handle) -> RoomFilters:
+    """The filters of the profile of `handle`."""
+    assert handle.filters is not None, "the profile sets handle.filters before the first pod"
+    return cast("RoomFilters", handle.filters)

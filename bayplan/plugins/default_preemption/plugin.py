@@ -48,12 +48,11 @@ from ...framework.interface import Preemption
 from ...framework.lister import group_of
 from ...framework.placement import GroupTrial, TryGroup, placed_by_name
 from ...framework.reserved import Reserved
-from ...framework.room import RoomFilters, room_filters
 from ...framework.row_statuses import no_node_available
 from ...framework.victims import Victims
 from ...observe.group_metrics import BY_POD, BY_POD_GROUP
 from ...table.pod_matrix import PodMatrix
-from .by_amounts import BesideRoom, ByAmounts
+from .by_amounts import BesideRoom, ByAmounts, RoomFilters, room_filters
 from .candidates import NO_VICTIMS, best_candidate
 from .disruption_budgets import BudgetFollower, Budgets
 from .evictions import VictimEvictions
@@ -63,8 +62,7 @@ from .for_groups import (
     preempt_once_for_group,
     victim_units,
 )
-from .node_units import UnitByUnit
-from .node_victims import OneByOne, reject_without_victims
+from .node_victims import OneByOne, UnitByUnit, reject_without_victims
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 IN_PROGRESS = "waiting for the preemption for this pod to be finished"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.outline import of_outline
 from bayplan.api.pod import PodSpec
+from bayplan.runtime.spec_answers import of_outline
 from bayplan.testing.builders import make_pod
 
 SPEC = make_pod("p", cpu="1", memory="1Gi", host_ports=[80]).spec
