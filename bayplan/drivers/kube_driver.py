@@ -24,7 +24,6 @@ from ..kube.custom_reflector import CustomReflector
 from ..kube.discovery import find_served
 from ..kube.event_recorder import EventRecorder
 from ..kube.kube_cluster import KubeCluster
-from ..kube.loop_bridge import PatientCrossing
 from ..kube.post_pipeline import EVENT_CHANNELS
 from ..kube.reflector import Reflector
 from ..kube.retry_backoff import Backoff
@@ -36,7 +35,7 @@ from ..scheduler.attempt import Attempt, Outcome
 from ..scheduler.build import build_scheduler
 from ..scheduler.cycle import Scheduler
 from ..scheduler.parts import PluginSource, SchedulerSettings
-from .core_thread import Core, CoreThread
+from .core_thread import Core, CoreThread, PatientCrossing
 from .decision_log import DecisionLog
 
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Live cluster: read all objects of a live cluster that affect placement, once, without writing."""
+"""Live cluster: read all objects of a live cluster that affect placement, or its use, once, without writing."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from ..errors import ApiError, InputError
+
 if TYPE_CHECKING:
     from .cluster_reader import OnKind
     from .connection import Connection
@@ -21,6 +23,8 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 FORBIDDEN, NOT_FOUND = 403, 404
 RETRY_S = 1.0
+UNAVAILABLE = 503
+PATH = "/apis/metrics.k8s.io/v1beta1/pods"
 
 
 class LiveObjects(msgspec.Struct, frozen=True):
@@ -101,3 +105,36 @@ def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run(work)
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(copy_context().run, asyncio.run, work).result()
+
+
+async def read_metrics(connection: Connection) -> Any:
+    """The PodMetricsList of the server behind `connection`.
+
+    Raises InputError when the server has no metrics, ApiError when it is unreachable or denies access.
+    """
+    expected = (
+        f"--usage live: expected metrics.k8s.io, as metrics-server has it, at {connection.server}"
+    )
+    try:
+        found = await connection.get(PATH)
+    except ApiError as error:
+        if error.code == NOT_FOUND:
+            raise InputError(f"{expected}; got none") from None
+        if error.code == UNAVAILABLE:
+            raise InputError(f"{expected}; got no answer from metrics-server: {error}") from None
+        raise
+    if not found.get("items"):
+        raise InputError(f"{expected}; got no pods: it may have measured none yet")
+    return found
+
+
+def read_live_metrics(
+    kubeconfig: str | Path | None = None, context: str | None = None
+) -> tuple[str, Any]:
+    """The address of the server, and its PodMetricsList; errors as in `read_metrics`."""
+
+    async def read() -> tuple[str, Any]:
+        async with connected(kubeconfig, context) as connection:
+            return connection.server, await read_metrics(connection)
+
+    return run_to_end(read())

@@ -1,11 +1,13 @@
-"""TLS: the server's certificate."""
+"""TLS: the server's certificate, and metrics of the work that follows it and other settings."""
 
 from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,7 +15,8 @@ import msgspec
 from ..clock import Clock, SystemClock
 from ..cluster.private_files import write_private
 from ..errors import InputError, os_errors_named
-from ..observe.work_queues import SERVING_CERTIFICATE, SERVING_FILES, WorkQueues
+from ..observe.families import CounterFamily, Family, GaugeFamily, HistogramFamily
+from ..observe.series import exponential_buckets
 
 if TYPE_CHECKING:
     from ..cluster.certificates import Certificate
@@ -31,6 +34,11 @@ TLS_VERSIONS = {
 TLS13_CIPHERS = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
 
 log = logging.getLogger(__name__)
+SERVING_FILES = "DynamicCABundle-serving-cert"
+SERVING_CERTIFICATE = "DynamicServingCertificateController"
+CLIENT_AUTHORITIES = "DynamicConfigMapCABundle-client-ca"
+REQUEST_HEADERS = "RequestHeaderAuthRequestController"
+BUCKETS_S = exponential_buckets(10e-9, 10, 10)
 
 
 class ServingTls(msgspec.Struct, frozen=True):
@@ -199,3 +207,52 @@ def _load(context: ssl.SSLContext, cert_file: Path, key_file: Path) -> None:
         raise InputError(
             f"{cert_file}, {key_file}: expected a certificate and its key, both PEM; got {problem}"
         ) from None
+
+
+class WorkQueues:
+    """Metrics of work that is done from time to time, by name, under the names of client-go's work queues.
+
+    Mirrors k8s.io/component-base/metrics/prometheus/workqueue/metrics.go. In kube-scheduler these are the queues of
+    controllers that follow certificates and authentication settings. Here such work has no queue: it is done when it is
+    due, so that nothing ever waits and the time in the queue is 0.
+    """
+
+    def __init__(self) -> None:
+        self.adds = CounterFamily("workqueue_adds_total{name}", "Pieces of work.")
+        self.retries = CounterFamily("workqueue_retries_total{name}", "Work that was tried again.")
+        self.depth = GaugeFamily("workqueue_depth{name}", "Work that waits.")
+        self.waited = HistogramFamily(
+            "workqueue_queue_duration_seconds{name}", "How long work waited.", BUCKETS_S
+        )
+        self.worked = HistogramFamily(
+            "workqueue_work_duration_seconds{name}", "How long work took.", BUCKETS_S
+        )
+        self.unfinished = GaugeFamily(
+            "workqueue_unfinished_work_seconds{name}", "How long running work has taken so far."
+        )
+        self.longest = GaugeFamily(
+            "workqueue_longest_running_processor_seconds{name}",
+            "How long the longest running work has taken so far.",
+        )
+
+    @property
+    def families(self) -> list[Family]:
+        """Metrics to expose."""
+        return list(vars(self).values())
+
+    @contextmanager
+    def working(self, name: str) -> Iterator[None]:
+        """Count a piece of work, and how long it takes."""
+        for gauge in (self.depth, self.unfinished, self.longest):
+            gauge.labels(name)
+        self.adds.labels(name).count += 1
+        self.waited.labels(name).observe(0)
+        started = perf_counter()
+        try:
+            yield
+        finally:
+            self.worked.labels(name).observe(perf_counter() - started)
+
+    def retried(self, name: str) -> None:
+        """Count that a piece of work is tried again."""
+        self.retries.labels(name).count += 1

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bayplan.errors import ApiError, InputError
-from bayplan.kube.live_metrics import PATH, read_live_metrics, read_metrics
+from bayplan.kube.live_cluster import PATH, read_live_metrics, read_metrics
 from tests.rig.api_server import api_server
 from tests.rig.live.metrics_server import answer
 from tests.rig.one_peer import ask, json_server, status_tree, write_kubeconfig

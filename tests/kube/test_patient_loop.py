@@ -5,8 +5,15 @@ import threading
 
 import pytest
 
-from bayplan.kube.http_client import Address, HttpClient
-from bayplan.kube.patient_loop import FIRST_WAIT_S, MAX_WAIT_S, MUCH, PatientLoop, PatientSelector
+from bayplan.kube.http_client import (
+    FIRST_WAIT_S,
+    MAX_WAIT_S,
+    MUCH,
+    Address,
+    HttpClient,
+    PatientLoop,
+    PatientSelector,
+)
 
 
 class Counting(PatientSelector):

@@ -17,14 +17,19 @@ from bayplan.cluster.certificates import Certificate, make_certificate
 from bayplan.config.defaults import default_config
 from bayplan.config.encode import encode_config
 from bayplan.errors import ApiError, InputError
-from bayplan.observe.work_queues import SERVING_CERTIFICATE, SERVING_FILES, WorkQueues
 from bayplan.testing.builders import make_pod
 from bayplan.web.access import Access
 from bayplan.web.delegated import DelegatedAccess
 from bayplan.web.health import HealthCheck
 from bayplan.web.route_server import WebServer, is_loopback
 from bayplan.web.scheduler_routes import scheduler_routes
-from bayplan.web.tls import ServerCertificate, ServingTls
+from bayplan.web.tls import (
+    SERVING_CERTIFICATE,
+    SERVING_FILES,
+    ServerCertificate,
+    ServingTls,
+    WorkQueues,
+)
 
 Tree = dict[str, Any]
 Ask = Callable[..., Awaitable[tuple[int, str]]]

@@ -59,7 +59,7 @@ def run(ctx: typer.Context) -> None:
 
     Example: bayplan run --kubeconfig ~/.kube/config --config scheduler.yaml
     """
-    from ...kube.patient_loop import PatientLoop
+    from ...kube.http_client import PatientLoop
     from ...observe.logs import set_up_logging
 
     flags: FlagValues = ctx.obj

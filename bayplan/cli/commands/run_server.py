@@ -80,7 +80,7 @@ class Serving:
         self._server: WebServer | None = None
         self._lookup: asyncio.Task[None] | None = None
         self._connections = AsyncExitStack()
-        from ...observe.work_queues import WorkQueues
+        from ...web.tls import WorkQueues
 
         self._work = WorkQueues()
 
@@ -188,7 +188,7 @@ class Serving:
     async def _look_up(self, authorities: ClientAuthorities) -> None:
         """Take values without a flag from the ConfigMap in which an API server publishes its authentication."""
         problem = ""
-        from ...observe.work_queues import CLIENT_AUTHORITIES, REQUEST_HEADERS
+        from ...web.tls import CLIENT_AUTHORITIES, REQUEST_HEADERS
 
         work = self._work
         for wait_s in LOOKUP_TRIES_S:

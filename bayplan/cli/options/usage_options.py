@@ -30,7 +30,7 @@ def read_measured(
         return None
     use, is_live = _read_files(usage)
     if is_live:
-        from ...kube.live_metrics import read_live_metrics
+        from ...kube.live_cluster import read_live_metrics
         from ...manifests.measured_use import add_document
 
         server, tree = read_live_metrics(*chosen_cluster(kubeconfig, context))
@@ -66,7 +66,7 @@ def page_use(usage: Sequence[str], connection: Connection | None = None) -> Read
     async def read() -> UseByPod:
         if not is_live or connection is None:
             return of_files
-        from ...kube.live_metrics import read_metrics
+        from ...kube.live_cluster import read_metrics
 
         use = MeasuredUse()
         add_document(use, await read_metrics(connection), connection.server)

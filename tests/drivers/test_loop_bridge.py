@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bayplan.kube.loop_bridge import Crossing, PatientCrossing
+from bayplan.drivers.core_thread import Crossing, PatientCrossing
 
 TIMEOUT_S = 20.0
 

@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.observe.families import GaugeFamily, HistogramFamily
 from bayplan.observe.series import exponential_buckets
-from bayplan.observe.work_queues import WorkQueues
+from bayplan.web.tls import WorkQueues
 
 UPSTREAM = Path(__file__).with_name("workqueue_metrics.txt")
 
