@@ -25,9 +25,8 @@ from ..clock import Clock, ManualClock, SystemClock
 from ..cluster.certificates import Certificate, make_certificate
 from ..cluster.private_files import make_private_folder, read_private, write_private
 from ..errors import InputError, os_errors_named
-from .access.authenticator import Authenticator
+from .access.authenticator import Authenticator, ServiceTokens, make_key
 from .access.rbac import GROUP, RbacAuthorizer
-from .access.service_tokens import ServiceTokens, make_key
 from .control.embedded_cluster import LiveCluster
 from .control.plane import ControlPlane
 from .control.restoration import Restoration

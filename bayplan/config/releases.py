@@ -44,7 +44,7 @@ def as_recorded(tree: dict[str, Any], version: str) -> dict[str, Any]:
         return tree
     # Late: a scheduler records nothing, and they bring the defaults of all fields.
     from ..api.wire.placement_fields import note_version
-    from ..api.wire.written_versions import written_as
+    from ..api.wire.served_versions import written_as
 
     return note_version(written_as(tree, choose_release(version).api_versions), version)
 

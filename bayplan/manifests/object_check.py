@@ -14,8 +14,8 @@ import msgspec
 
 from ..api.meta import KubeObject
 from ..api.pod import Pod
-from ..api.rules.creation import creation_causes, name_causes, refusal_text
 from ..api.rules.field_causes import Cause
+from ..api.rules.object_validation import creation_causes, name_causes, refusal_text
 from ..api.schema.input_check import WrongTypeError
 from ..api.wire.decode import label_of
 from ..api.wire.kinds import KINDS

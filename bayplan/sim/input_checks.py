@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from ..api.cron_jobs import CronJob
 from ..api.node import Node
 from ..api.pod_stages import annotation_faults
-from ..api.rules.creation import refusal_text
 from ..api.rules.immutable import immutable_causes
+from ..api.rules.object_validation import refusal_text
 from ..api.storage import StorageClass
 from ..api.wire.encode import to_dict
 from ..api.workloads import pod_template

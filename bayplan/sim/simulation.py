@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeAlias
 from ..api.dra import ResourceClaim
 from ..api.pod import Pod
 from ..api.storage import PersistentVolumeClaim
+from ..api.wire.served_versions import written_as
 from ..api.wire.whole import whole
-from ..api.wire.written_versions import written_as
 from ..clock import Clock, SystemClock
 from ..cluster.memory.default_class import missing_classes
 from ..cluster.memory.provisioners import Provisioning

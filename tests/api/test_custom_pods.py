@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.custom_pods import PodShape, pod_of_fields, spark_shapes, workflow_shapes
+from bayplan.api.custom_workloads import PodShape, pod_of_fields, spark_shapes, workflow_shapes
 
 
 def test_a_container_with_the_name_of_the_kind_changes_the_one_of_the_operator() -> None:

@@ -1,4 +1,4 @@
-"""Object validation: invalid fields and forbidden changes of an object, as causes of an error.
+"""Object validation: invalid fields and forbidden changes of an object, as causes of an error; faults of a new one.
 
 Mirrors pkg/apis/*/validation, as far as a consistent cluster needs it. Fields that affect placement
 are checked by `object_faults.py` when the object is decoded.
@@ -6,15 +6,20 @@ are checked by `object_faults.py` when the object is decoded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
+from ..schema.input_check import unknown_fields
+from ..schema.unknown import schema_type
 from ..text.name_faults import (
     dns_label_faults,
     key_faults,
     path_segment_faults,
     subdomain_faults,
 )
+from ..wire.kinds import group_of, resource_name
 from . import (
     autoscaler_rules,
     data_rules,
@@ -28,6 +33,7 @@ from . import (
 )
 from .claim_rules import check_claim_spec
 from .field_causes import Cause, Part, Tree
+from .field_defaults import apply_defaults
 from .immutable import immutable_causes
 from .label_rules import check_annotations, check_labels
 from .rbac_rules import GROUP, check_binding, check_role, check_role_ref
@@ -36,6 +42,7 @@ _LABELLED = frozenset({"namespaces", "services", "statefulsets.apps"})
 _BINDINGS = (f"clusterrolebindings.{GROUP}", f"rolebindings.{GROUP}")
 _FREE_NAMES = frozenset({*_BINDINGS, f"clusterroles.{GROUP}", f"roles.{GROUP}"})
 _FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 def metadata_causes(storage: str, tree: Tree) -> list[Cause]:
@@ -169,3 +176,46 @@ _CHECKS: dict[str, Callable[[Part], None]] = {
     "volumeattachments.storage.k8s.io": storage_rules.check_attachment,
 }
 """The rules of each kind, for new and for changed objects."""
+
+
+def storage_of(api_version: str, kind: str) -> str:
+    """The name of the storage of a built-in kind: `deployments.apps`; empty for other kinds."""
+    return resource_name(api_version, kind) if schema_type(api_version, kind) else ""
+
+
+def creation_causes(api_version: str, kind: str, tree: Mapping[str, Any]) -> list[Cause]:
+    """The faults of a new object of a built-in kind; WrongTypeError if a value is not of the type of its field.
+
+    Definitions of custom resources have rules of their own, which are not part of this.
+    """
+    storage = storage_of(api_version, kind)
+    if not storage or storage == _DEFINITIONS:
+        return []
+    unknown_fields(tree, schema_type(api_version, kind))
+    whole = copy.deepcopy({**tree, "apiVersion": api_version, "kind": kind})
+    metadata = _named(whole)
+    apply_defaults(storage, whole)
+    whole["metadata"] = {**metadata, **whole["metadata"]}
+    return create_causes(storage, whole)
+
+
+def name_causes(api_version: str, kind: str, metadata: Mapping[str, Any]) -> list[Cause]:
+    """The faults of the metadata of an object whose other fields were checked before."""
+    return metadata_causes(storage_of(api_version, kind), _named({"metadata": dict(metadata)}))
+
+
+def _named(tree: dict[str, Any]) -> dict[str, Any]:
+    """The metadata of a tree, with a name where the server would make one."""
+    metadata = tree["metadata"] = dict(tree.get("metadata") or {})
+    prefix = metadata.get("generateName")
+    if not metadata.get("name") and prefix:
+        metadata["name"] = f"{str(prefix)[:58]}xxxxx"
+    return metadata
+
+
+def refusal_text(api_version: str, kind: str, name: str, causes: Sequence[Cause]) -> str:
+    """kube-apiserver's message: `Deployment.apps "web" is invalid: ...`."""
+    group = group_of(api_version)
+    found = [f"{cause.field}: {cause.message}" for cause in causes]
+    listed = found[0] if len(found) == 1 else f"[{', '.join(found)}]"
+    return f'{f"{kind}.{group}" if group else kind} "{name}" is invalid: {listed}'

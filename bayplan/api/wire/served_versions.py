@@ -1,11 +1,16 @@
-"""Served versions: the API versions of built-in kinds that Kubernetes v1.36 does not have.
+"""Served versions: API versions of built-in kinds that Kubernetes v1.36 does not have, and those that a release has.
 
-A manifest with such a version would be refused by every cluster of today, and its fields may differ from those of the
-version that replaced it.
+A manifest with a version that is gone would be refused by every cluster of today, and its fields may differ from those
+of the version that replaced it.
 """
 
-from functools import cache
+from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from ..pod_groups import SCHEDULING_V1ALPHA2, SCHEDULING_V1BETA1
 from ..schema.fields import FIELDS
 from ..schema.unknown import schema_type
 from .kinds import KINDS, group_of
@@ -52,6 +57,9 @@ _STILL_BETA = frozenset(
     }
 )
 """Kinds that are not read, and of which v1.36 has a beta version besides v1."""
+Tree = dict[str, Any]
+_SAME_FIELDS = frozenset({"resource.k8s.io/v1beta2", "resource.k8s.io/v1"})
+"""Versions of DeviceTaintRules that have the same fields."""
 
 
 @cache
@@ -88,3 +96,32 @@ def _served(kind: str, group: str) -> str:
         if short in _FULL_NAMES
     }
     return max(known, key=lambda name: (known[name], name), default="")
+
+
+def written_as(tree: Tree, api_versions: Mapping[str, str]) -> Tree:
+    """`tree` with the version of its kind in `api_versions`, if that has all of its fields.
+
+    v1alpha2 and v1beta1 of pod groups differ in some.
+    """
+    wanted, kind = api_versions.get(tree["kind"]), tree["kind"]
+    is_group = kind in ("PodGroup", "Workload") and all(
+        _fits(spec, wanted) for spec in _specs(tree)
+    )
+    if wanted and (is_group or (kind == "DeviceTaintRule" and wanted in _SAME_FIELDS)):
+        tree["apiVersion"] = wanted
+    return tree
+
+
+def _specs(tree: Tree) -> Iterator[Tree]:
+    """The spec of a group, or the templates of a workload."""
+    spec = tree.get("spec") or {}
+    yield from (spec,) if tree["kind"] == "PodGroup" else spec.get("podGroupTemplates") or ()
+
+
+def _fits(spec: Tree, api_version: str | None) -> bool:
+    """Whether the version has all fields of a group, or of a template of groups."""
+    mode = spec.get("disruptionMode")
+    if api_version == SCHEDULING_V1BETA1:
+        return "podGroupTemplateRef" not in spec and not isinstance(mode, str)
+    newer = "workloadRef" in spec or "preemptionPolicy" in spec or isinstance(mode, dict)
+    return api_version == SCHEDULING_V1ALPHA2 and not newer

@@ -12,10 +12,9 @@ from ...clock import rfc3339
 from ..registry.object_registry import ObjectRegistry
 from ..registry.resource_table import BY_STORAGE, ApiResource
 from ..registry.status_errors import invalid
-from .authenticator import Authenticator
+from .authenticator import AUDIENCE, DEFAULT_S, Authenticator
 from .authorizer import AccessQuestion, ClusterUser
 from .rbac import RbacAuthorizer
-from .service_tokens import AUDIENCE, DEFAULT_S
 
 Tree = dict[str, Any]
 ACCOUNTS = BY_STORAGE["serviceaccounts"]

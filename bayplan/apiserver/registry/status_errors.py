@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...api.rules.creation import refusal_text
 from ...api.rules.field_causes import Cause
+from ...api.rules.object_validation import refusal_text
 from ...errors import BayplanError
 from .resource_table import ApiResource
 

@@ -17,8 +17,7 @@ from ...api.rules.field_causes import forbidden_field
 from ..registry.query_selectors import make_matcher
 from ..registry.status_errors import bad_request, gone, invalid, too_many_requests
 from ..store.records import WatchEvent
-from ..store.store import Store, TooOldError
-from ..store.watcher import Watcher
+from ..store.store import Store, TooOldError, Watcher
 from .http_server import ServedConnection
 from .requests import PARTIAL, TABLE, Options, is_number
 from .responses import JSON_HEADERS, View

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.api.rules.creation import storage_of
+from bayplan.api.rules.object_validation import storage_of
 from bayplan.api.wire.served_versions import version_fault
 from bayplan.apiserver.registry.resource_table import RESOURCES
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.wire.written_versions import written_as
+from bayplan.api.wire.served_versions import written_as
 from bayplan.releases.release import RELEASES
 
 OLD, NEW = "scheduling.k8s.io/v1alpha2", "scheduling.k8s.io/v1beta1"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.rules.creation import creation_causes
+from bayplan.api.rules.object_validation import creation_causes
 from bayplan.api.schema.input_check import WrongTypeError
 from tests.rig.api_server import ServerInThread, api_server
 from tests.rig.live.wrong_objects import answer_of
