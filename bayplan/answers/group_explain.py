@@ -1,20 +1,28 @@
-"""Group explain: which members of a pod group fit, where, why the others do not, and what would let the group run."""
+"""Group explain: which members of a pod group fit, where, why the others do not, and what would let the group run.
+
+Each change is verified by the group's scheduling cycle. Nodes are added as copies of existing ones, as few as are
+enough. For members without a node the remedies for pods are used, while the other members are on the nodes that they
+would get. Then the whole group is tried with all changes.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import ExitStack
 
-from ..api.node import Node
+from ..api.node import HOSTNAME, Node
 from ..api.pod import EMPTY_STATUS, Pod
 from ..api.pod_groups import PodGroup, pod_group_of
-from ..errors import InputError
+from ..api.wire.encode import to_dict
+from ..errors import ConflictError, InputError
 from ..framework import Code, Status
 from ..scheduler import GroupAttempt, MemberTrial, cause_of, run_to_tell
 from ..sim.group_outcomes import gate_cause, placement_entries
 from ..sim.stand_ins import GROUP_GATES
 from ..trials import TrialCluster
-from .account import PodRef
-from .counterfactual import refusal
+from .account import Alternative, PodRef
+from .counterfactual import find_counterfactual, nearest_nodes, refusal
 from .group_account import (
     GroupMember,
     GroupPreemption,
@@ -24,7 +32,17 @@ from .group_account import (
     PodGroupExplanation,
     ReasonCount,
 )
-from .group_ways import find_group_ways
+from .manifest_changes import ChangeKind, ObjectChange, ObjectRef, pointer
+from .remedies.proposal import plain, remove, replace, smallest
+from .situation import Situation, steps_of
+from .what_if.node_copies import free_names, nodes_like
+
+MAX_PATTERNS = 5
+"""Kinds of nodes of which copies are tried."""
+MAX_CHANGED = 16
+"""Members without a node for which other changes are searched."""
+NEAREST_NODES = 3
+"""Nodes that are tried for such a member."""
 
 
 def explain_group(
@@ -176,3 +194,183 @@ def _domains(view: TrialCluster, account: PodGroupExplanation) -> Counter[str]:
         if isinstance(node, Node) and account.topology_key in node.labels:
             counts[node.labels[account.topology_key or ""]] += 1
     return counts
+
+
+def find_group_ways(view: TrialCluster, attempt: GroupAttempt) -> list[Alternative]:
+    """The ways that are known to let the group run for which `attempt` failed."""
+    trial = _GroupSituation(view, attempt)
+    ways = [*_more_nodes(trial), *_changed_members(trial), *_smaller_gang(trial)]
+    return [*ways, *_without_constraint(trial)]
+
+
+class _GroupSituation:
+    """A pod group that does not fit, and whether it fits after changes."""
+
+    def __init__(self, view: TrialCluster, attempt: GroupAttempt) -> None:
+        self.view = view
+        self._namespace = attempt.group.namespace
+        self._name = attempt.group.name
+        place, result = run_to_tell(attempt)
+        self.place = place
+        """The placement that holds most members; empty without a topology constraint."""
+        self.fitting = [m for m in result.members if m.node_name and not m.needs_preemption]
+        self.refused = [m for m in result.members if not m.node_name or m.needs_preemption]
+        self.was_tried = any(member.was_tried for member in result.members)
+
+    def waiting(self) -> list[Pod]:
+        """The members without a node."""
+        pods = self.view.cluster.list("Pod", self._namespace)
+        return [
+            pod
+            for pod in pods
+            if pod_group_of(pod) == self._name
+            and not (pod.node_name or pod.is_finished or pod.is_terminating)
+        ]
+
+    @property
+    def group(self) -> PodGroup | None:
+        found = self.view.cluster.get("PodGroup", self._namespace, self._name)
+        return found if isinstance(found, PodGroup) else None
+
+    def fits(self, changes: Sequence[ObjectChange]) -> bool:
+        """Whether the group would start once `changes` are made."""
+        try:
+            with self.view.changed(steps_of(self.view.cluster, changes)):
+                waiting = self.waiting()
+                if not waiting or any(not self.view.gate(pod).is_success for pod in waiting):
+                    return False
+                return self.view.ask_group(waiting).decide(makes_room=False).status.is_success
+        except (InputError, ConflictError):
+            return False
+
+    def is_in_place(self, node: Node) -> bool:
+        """Whether the node is in the placement that holds most members."""
+        keys = self.group.topology_keys if self.group is not None else ()
+        return not self.place or not keys or node.labels.get(keys[0]) == self.place
+
+
+def _more_nodes(trial: _GroupSituation) -> Iterator[Alternative]:
+    """The fewest copies of a node that let the group run, for several kinds of nodes."""
+    most, found = len(trial.refused), list[tuple[int, Alternative]]()
+    if not trial.was_tried:
+        return
+    for pattern in _patterns(trial):
+
+        def is_enough(number: int, like: Node = pattern) -> bool:
+            return trial.fits(_copies(trial, like, number))
+
+        if most and is_enough(most):
+            number = smallest(is_enough, 0, most)
+            changes = _copies(trial, pattern, number)
+            nodes = "1 node" if number == 1 else f"{number} nodes"
+            found.append(
+                (number, Alternative(goal=f"add {nodes} like {pattern.name}", changes=changes))
+            )
+    yield from (way for _, way in sorted(found, key=lambda one: one[0]))
+
+
+def _patterns(trial: _GroupSituation) -> list[Node]:
+    """A node of each kind, those of the best placement first."""
+    kinds: dict[Hashable, Node] = {}
+    for node in sorted(trial.view.cluster.list("Node"), key=lambda n: not trial.is_in_place(n)):
+        labels = frozenset((k, v) for k, v in node.labels.items() if k != HOSTNAME)
+        kinds.setdefault((labels, frozenset(node.allocatable.items()), node.taints), node)
+    return list(kinds.values())[:MAX_PATTERNS]
+
+
+def _copies(trial: _GroupSituation, pattern: Node, number: int) -> list[ObjectChange]:
+    cluster, changes = trial.view.cluster, list[ObjectChange]()
+    names = free_names(cluster, pattern.name)
+    for name in (next(names) for _ in range(number)):
+        for obj in nodes_like(cluster, pattern, name):
+            text = f"add node {name}" if isinstance(obj, Node) else f"with its {obj.kind}"
+            changes.append(
+                ObjectChange(
+                    kind=ChangeKind.CREATE, object=ObjectRef.of(obj), to=to_dict(obj), text=text
+                )
+            )
+    return changes
+
+
+def _changed_members(trial: _GroupSituation) -> Iterator[Alternative]:
+    """Changes with which each member without a node would run together with the others."""
+    if not trial.was_tried or not 0 < len(trial.refused) <= MAX_CHANGED:
+        return
+    changes = list[ObjectChange]()
+    goals: dict[str, None] = {}
+    members = {ObjectRef.of(pod) for pod in trial.waiting()}
+    with ExitStack() as stack:
+        for member in trial.fitting:
+            _put_on_node(trial.view, stack, member.attempt.pod, member.node_name)
+        for member in trial.refused:
+            if not _change_for(trial, stack, member, members, changes, goals):
+                return
+    if trial.fits(changes):
+        yield Alternative(goal="; ".join(goals), changes=changes)
+
+
+def _change_for(
+    trial: _GroupSituation,
+    stack: ExitStack,
+    member: MemberTrial,
+    members: set[ObjectRef],
+    changes: list[ObjectChange],
+    goals: dict[str, None],
+) -> bool:
+    """Find a node and changes for one more member, and place it; False if there is none."""
+    view, pod = trial.view, member.attempt.pod
+    for name in _candidates(trial, pod):
+        found = find_counterfactual(view, pod, name, kept=members)
+        touched = {change.object for change in found.changes}
+        deleted = {c.object for c in found.changes if c.kind is ChangeKind.DELETE}
+        if not found.fits or deleted & members or touched & members - {ObjectRef.of(pod)}:
+            continue
+        changes += found.changes
+        goals.update(dict.fromkeys(step.goal for step in found.steps))
+        changed = stack.enter_context(Situation(view, pod, name).changed(found.changes))
+        _put_on_node(view, stack, changed, name)
+        return True
+    return False
+
+
+def _candidates(trial: _GroupSituation, pod: Pod) -> list[str]:
+    """The nodes that are nearest to taking the pod, within the best placement."""
+    count = NEAREST_NODES if not trial.place else trial.view.table.node_count
+    nodes = (
+        trial.view.cluster.get("Node", "", name) for name in nearest_nodes(trial.view, pod, count)
+    )
+    inside = [node.name for node in nodes if isinstance(node, Node) and trial.is_in_place(node)]
+    return inside[:NEAREST_NODES]
+
+
+def _put_on_node(view: TrialCluster, stack: ExitStack, pod: Pod, node_name: str) -> None:
+    stack.enter_context(view.changed([(pod, None), (None, pod.with_node(node_name))]))
+
+
+def _smaller_gang(trial: _GroupSituation) -> Iterator[Alternative]:
+    group = trial.group
+    if group is None or not trial.fitting or not group.min_count:
+        return
+    key = ("PodGroup", group.namespace, group.name)
+    placed = len(trial.view.scheduler.cache.pod_groups.members(key)) - len(trial.waiting())
+    enough = len(trial.fitting) + placed
+    if enough >= group.min_count:
+        return
+    path = pointer("spec", "schedulingPolicy", "gang", "minCount")
+    text = f"make PodGroup {group.name} again with minCount {enough}"
+    changes = [replace(group, path, group.min_count, enough, text)]
+    if trial.fits(changes):
+        members = "1 member" if enough == 1 else f"{enough} members"
+        yield Alternative(goal=f"let the gang begin with {members}", changes=changes)
+
+
+def _without_constraint(trial: _GroupSituation) -> Iterator[Alternative]:
+    group = trial.group
+    if group is None or not group.topology_keys:
+        return
+    path = pointer("spec", "schedulingConstraints")
+    text = f"make PodGroup {group.name} again without its topology constraint"
+    changes = [remove(group, path, plain(group.spec.scheduling_constraints), text)]
+    if trial.fits(changes):
+        goal = f"let members have different values of {group.topology_keys[0]}"
+        yield Alternative(goal=goal, changes=changes)

@@ -3,7 +3,7 @@
 Contents: `autoscaler.py` (the controller, beside those of `sim/`), `launch_options.py` and `pool_nodes.py` (nodes that
 can be launched, and nodes that were), `node_claims.py` and `group_estimates.py` (how Karpenter and Cluster Autoscaler
 plan nodes), `group_packing.py` and `amount_packer.py` (the nodes of one group; how hundreds of groups are tried
-quickly), `scale_down.py` with `consolidation.py`, `unneeded.py` and `node_removal.py` (how nodes are removed).
+quickly), `scale_down.py` with `consolidation.py` and `unneeded.py` (how nodes are removed).
 Contains no placement rule: a trial cluster decides where a pod can run. `cli/` and `notebook/` call `autoscaled`.
 """
 

@@ -1,7 +1,7 @@
 """Gym: Gymnasium environments around the scheduler, for policies that are learned.
 
 Contents: an episode, which is a simulation that stops at each pod (`episode.py`); the environments whose
-action is a node (`placement_env.py`) or a vector of score weights (`weights_env.py`); rewards; environments in
+action is a node or a vector of score weights (`environment.py`); rewards; environments in
 workers and on Ray (`vector.py`). Imports: notebook, sim, scheduler, table, api. Never: a
 placement rule, or a decision that differs from the scheduler's where the agent has no choice. Callers: users'
 scripts.
@@ -16,12 +16,10 @@ except ImportError as error:
         "bayplan.gym: expected gymnasium to be installed (pip install 'bayplan[gym]'); got none"
     ) from error
 
-from .environment import EnvWorkload, SchedulingEnv
+from .environment import EnvWorkload, PlacementEnv, SchedulingEnv, WeightsEnv
 from .episode import Episode, PodToPlace
-from .placement_env import PlacementEnv
 from .rewards import EpisodeStep, Reward
 from .vector import RayVectorEnv, make_vector
-from .weights_env import WeightsEnv
 
 __all__ = [
     "Episode",

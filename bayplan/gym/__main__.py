@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..notebook.cluster import Cluster
-from .placement_env import PlacementEnv
+from .environment import PlacementEnv
 
 
 def workload(nodes: int, pods: int) -> Iterator[dict[str, Any]]:

@@ -1,9 +1,10 @@
-"""Environment: the common part of both environments: workload, observation, reward, and the course of an episode."""
+"""Environment: the environments, whose action is a node or a vector of score weights, and their common part."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import index
 from typing import Any, TypeAlias
 
 import gymnasium
@@ -18,10 +19,11 @@ from ..errors import InputError
 from ..manifests.timeline import InputObject
 from ..notebook.cluster import Cluster, PluginLike
 from ..notebook.questions import ConfigSource, Gates, settings_for
-from ..scheduler import QueuedPodInfo
+from ..runtime import ProfileRuntime
+from ..scheduler import Attempt, QueuedPodInfo
 from ..sim.settings import Settings
 from ..table import NodeTable
-from .episode import Episode, PodToPlace
+from .episode import NO_ROW, Episode, PodToPlace
 from .rewards import EpisodeStep, Reward, RewardMeter, make_meter
 
 Observation: TypeAlias = dict[str, NDArray[Any]]
@@ -30,6 +32,9 @@ EnvWorkload: TypeAlias = Cluster | Callable[[np.random.Generator], Cluster]
 
 HIGHEST = np.iinfo(np.int64).max
 SHARES = np.float32
+ROUNDING = 1e-6
+SCALE = 100
+"""The weight of a Score plugin for an action of 1; weights are whole numbers."""
 
 
 class UnitScale(msgspec.Struct, frozen=True):
@@ -284,3 +289,185 @@ def _padded(column: NDArray[Any], rows: int) -> NDArray[Any]:
     padded = np.zeros(rows, dtype=column.dtype)
     padded[: len(column)] = column
     return padded
+
+
+class PlacementEnv(SchedulingEnv):
+    """Each step places one pod: the action is the row of a node.
+
+    Besides the columns the observation has `mask` (int8 per row: the pod fits) and `scores` (int64 per row: the
+    scheduler's own totals, -1 where it does not fit). `info["action_mask"]` is the mask, too, for
+    `action_space.sample`. For a row that does not fit the scheduler's choice is taken, the reward is less by `penalty`,
+    and `info` has `is_valid` False. Pods that fit nowhere, name their node, or belong to a pod group are no steps: they
+    go as always.
+    """
+
+    def __init__(self, workload: Any, *, penalty: float = 1.0, **options: Any) -> None:
+        super().__init__(workload, **options)
+        self._penalty, self._is_valid = penalty, True
+        self.action_space = spaces.Discrete(self.rows)
+
+    @property
+    def node_names(self) -> list[str]:
+        """The node of each row."""
+        assert self.episode is not None, "reset() comes first"
+        return list(self.episode.table.names)
+
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Place the pod on the node of the row `action`."""
+        episode, found = self.episode, self._pod
+        if episode is None or found is None:
+            raise RuntimeError("PlacementEnv.step: expected reset() before; the episode has ended")
+        row, fits = self._row(action), found.mask
+        attempt = episode.place(found, row if row < len(fits) and fits[row] else NO_ROW)
+        chosen = episode.table.names[row] if row < len(fits) else ""
+        self._is_valid = attempt is not None and attempt.node_name == chosen
+        self._pod = self._next_pod(episode)
+        attempts = [] if attempt is None else [attempt]
+        result = self._ended(EpisodeStep(episode, attempts, is_end=self._pod is None))
+        if self._is_valid:
+            return result
+        observation, reward, *others = result
+        return observation, reward - self._penalty, *others  # type: ignore[return-value]  # the rest of a tuple of five
+
+    def _row(self, action: Any) -> int:
+        """The row that the action names; raises InputError when there is none of this number."""
+        try:
+            row = index(action)
+        except TypeError:
+            row = -1
+        if not 0 <= row < self.rows:
+            raise InputError(
+                f"PlacementEnv.step: action: expected a row from 0 to {self.rows - 1}; got {action!r}"
+            )
+        return row
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode, up to its first pod that fits somewhere."""
+        self._is_valid = True
+        return super().reset(seed=seed, options=options)
+
+    def _next_pod(self, episode: Episode) -> PodToPlace | None:
+        return episode.next_pod()
+
+    def _spaces(self) -> dict[str, spaces.Space[Any]]:
+        return {
+            **super()._spaces(),
+            "mask": spaces.Box(0, 1, (self.rows,), np.int8),
+            "scores": spaces.Box(-1, 2**62, (self.rows,), np.int64)
+            if self._scale is None
+            else spaces.Box(-1, np.inf, (self.rows,), SHARES),
+        }
+
+    def _observe(self) -> Observation:
+        found = super()._observe()
+        found["mask"] = self._mask()
+        scores = found["scores"] = np.full(self.rows, -1)
+        if self._pod is not None:
+            np.maximum(self._pod.scores, -1, out=scores[: len(self._pod.scores)])
+        if self._scale is not None and self.episode is not None:
+            highest = self.episode.highest_score or 1
+            found["scores"] = np.where(scores < 0, -1, scores / highest).astype(SHARES)
+        return found
+
+    def _info(self) -> dict[str, Any]:
+        return {**super()._info(), "action_mask": self._mask(), "is_valid": self._is_valid}
+
+    def _mask(self) -> NDArray[np.int8]:
+        """int8 per row: the pod fits."""
+        found = np.zeros(self.rows, np.int8)
+        if self._pod is not None:
+            found[: len(self._pod.mask)] = self._pod.mask
+        return found
+
+
+class WeightsEnv(SchedulingEnv):
+    """Each step sets weights and places `pods_per_step` pods with them; 0 places all pods in one step.
+
+    The action has a number from 0 to 1 for each Score plugin of the profile, in the order of `names`: 1 is the weight
+    100. With `plugin`, it has a number from -1 to 1 for each of the `weights` of that plugin, which are set as an
+    array.
+    """
+
+    def __init__(
+        self,
+        workload: Any,
+        *,
+        profile: str = "default-scheduler",
+        plugin: str | None = None,
+        pods_per_step: int = 100,
+        **options: Any,
+    ) -> None:
+        super().__init__(workload, **options)
+        self._profile, self._plugin, self._batch = profile, plugin, pods_per_step
+        runtime = self._runtime(self._make_episode(self._draw(np.random.default_rng(0)).objects, 0))
+        if plugin is None:
+            self.names = tuple(each.name for each, _ in runtime.scoring.scores)
+            """Meaning of each number of the action."""
+        else:
+            self.names = tuple(str(i) for i in range(len(self._weights_of(runtime))))
+        low = 0 if plugin is None else -1
+        self.action_space = spaces.Box(low, 1, (len(self.names),), np.float64)
+
+    def step(
+        self, action: NDArray[np.float64]
+    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Place the next pods with the weights `action`."""
+        episode, found = self.episode, self._pod
+        if episode is None or found is None:
+            raise RuntimeError("WeightsEnv.step: expected reset() before; the episode has ended")
+        self._apply(episode, self._checked(action))
+        attempts: list[Attempt] = []
+        while found is not None and (not self._batch or len(attempts) < self._batch):
+            attempt = episode.simulation.try_pod(found)
+            if attempt is not None:
+                attempts.append(attempt)
+            found = self._next_pod(episode)
+        self._pod = found
+        return self._ended(EpisodeStep(episode, attempts, is_end=found is None))
+
+    def _checked(self, action: Any) -> NDArray[np.float64]:
+        """The action as numbers; raises InputError when it is not in the action space, but for rounding."""
+        numbers = np.asarray(action, dtype=np.float64)
+        space = self.action_space
+        assert isinstance(space, spaces.Box), "made so above"
+        low, high = space.low.min(), space.high.max()
+        is_within = np.all((numbers >= low - ROUNDING) & (numbers <= high + ROUNDING))
+        if numbers.shape != space.shape or not is_within:
+            raise InputError(
+                f"WeightsEnv.step: action: expected {len(self.names)} numbers from {low:g} to {high:g}; got {action!r}"
+            )
+        return np.clip(numbers, low, high)
+
+    def _next_pod(self, episode: Episode) -> QueuedPodInfo | None:
+        return episode.simulation.next_pod()
+
+    def _apply(self, episode: Episode, action: NDArray[np.float64]) -> None:
+        decider, profile = episode.simulation.scheduler.decider, self._runtime(episode)
+        if self._plugin is None:
+            weights = np.rint(action * SCALE).astype(np.int64).tolist()
+            decider.set_score_weights(dict(zip(self.names, weights, strict=True)), profile)
+            return
+        plugin: Any = profile.plugins[self._plugin]
+        plugin.weights = action
+        decider.forget(profile)
+
+    def _runtime(self, episode: Episode) -> ProfileRuntime:
+        profiles = episode.simulation.scheduler.profiles
+        if self._profile not in profiles:
+            known = ", ".join(profiles)
+            raise InputError(
+                f'WeightsEnv: profile: expected one of the configuration ({known}); got "{self._profile}"'
+            )
+        return profiles[self._profile]
+
+    def _weights_of(self, runtime: ProfileRuntime) -> Any:
+        plugin = runtime.plugins.get(str(self._plugin))
+        if plugin is None or not hasattr(plugin, "weights"):
+            found = "no such plugin" if plugin is None else "one without"
+            raise InputError(
+                f'WeightsEnv: plugin: expected a plugin of the profile with an attribute "weights"; got {found}: '
+                f"{self._plugin}"
+            )
+        return plugin.weights

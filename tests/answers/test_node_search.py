@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.answers.what_if import Delete, Drain, Scale, fit_with_nodes, node_search
 from bayplan.answers.what_if.answer import NodeSearch
-from bayplan.cli.render.drain_course import search_text
+from bayplan.cli.render.consequences import search_text
 from bayplan.errors import InputError
 from bayplan.testing.builders import make_node, make_object, make_pod
 from tests.rig.objects import owned

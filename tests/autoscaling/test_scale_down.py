@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.api.wire.decode import decode_object
 from bayplan.autoscaling import AutoscalerOptions, autoscaled
-from bayplan.autoscaling.node_removal import NodeDrains
+from bayplan.autoscaling.scale_down import NodeDrains
 from bayplan.planning.pools import NodeBudget
 from bayplan.sim import SimulationReport
 from bayplan.sim.autoscaling_record import waiting_times

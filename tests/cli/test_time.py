@@ -11,8 +11,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from bayplan.cli.commands.simulate import clock_time
 from bayplan.cli.main import app
-from bayplan.cli.render.trace_lines import clock_time
 from tests.rig.trees import pod_tree
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

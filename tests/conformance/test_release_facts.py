@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers.release_trials import single_changes
+from bayplan.answers.release_changes import single_changes
 from bayplan.releases.feature_gates import DEFAULT_GATES
 from bayplan.releases.release import RELEASES
 from tests.rig.conformance import release_facts

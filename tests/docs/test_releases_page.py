@@ -9,7 +9,7 @@ import inspect
 import re
 from pathlib import Path
 
-from bayplan.answers.release_trials import NO_FACTS
+from bayplan.answers.release_changes import NO_FACTS
 from bayplan.releases import release as module
 from bayplan.releases.release import RELEASES, Release
 

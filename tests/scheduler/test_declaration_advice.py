@@ -15,7 +15,7 @@ from bayplan.framework import (
     ScorePlugin,
 )
 from bayplan.framework.interface import NOT_SETTLED
-from bayplan.scheduler.declaration_advice import describe_judging
+from bayplan.scheduler.catalog import describe_judging
 
 SPEC = "declare `spec_key` if it depends on the spec alone"
 SETTLED = "declare `settled` if the spec says that PreScore need not be called"

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
+from ...answers.courses import (
+    Course,
+    DrainCourse,
+    DrainStall,
+    RolloutCourse,
+    RolloutStep,
+    UpgradeCourse,
+)
 from ...answers.what_if import PodChange, WhatIfAnswer, WhatIfState
-from ...answers.what_if.answer import Where
+from ...answers.what_if.answer import NodeSearch, Where
+from ...api.text.durations import format_duration
 from ...api.text.refusal_message import refusals_of
 from ...errors import counted
 from .cluster_totals import render_totals
 from .consoles import conclude
-from .drain_course import render_course, render_search
 from .node_names import NodeNames
 from .pending_rows import fitted, refusal_texts
 from .table_layout import Cell, Listing
@@ -30,6 +38,9 @@ STYLES = {
     WhatIfState.LOST: "red",
     WhatIfState.ABSENT: "dim",
 }
+MAX_AT_RISK = 20
+MAX_NAMES = 3
+MAX_STEPS = 10
 
 
 def render_what_if(
@@ -184,3 +195,150 @@ def _other_tables(answer: WhatIfAnswer, names: NodeNames) -> Iterator[Listing]:
         for use in answer.budgets
     ]
     yield Listing(("BUDGET", *numbers, ""), budgets, right=numbers, text=("",))
+
+
+def render_course(console: Console, course: Course, everything: bool = False) -> None:
+    """Print the pods at risk, how it went, and every stall."""
+    if isinstance(course, RolloutCourse):
+        _render_rollout(console, course, everything)
+        return
+    rows = ((risk.pod, risk.node, risk.why) for risk in course.at_risk)
+    table, most = Listing(("AT RISK", "NODE", "WHY"), rows, text=("WHY",)), MAX_AT_RISK
+    section(console, table, most=None if everything else most, what="pod at risk")
+    if isinstance(course, DrainCourse):
+        if len(course.rounds) <= 1 and not course.seconds and not course.stalls:
+            return  # the summary has it, too
+        text = drain_text(course)
+    else:
+        text = upgrade_text(course)
+    console.print(Text(text, style="bold yellow" if course.stalls else "bold"), soft_wrap=True)
+    names = NodeNames.of(console, course.nodes)
+    for line in _stall_lines(course.stalls, names):
+        console.print(Text(f"  {line}", style="yellow"), soft_wrap=True)
+
+
+def _render_rollout(console: Console, course: RolloutCourse, everything: bool) -> None:
+    steps = course.steps if everything else course.steps[:MAX_STEPS]
+    console.print(Text(rollout_text(course), style="bold yellow" if course.stalls else "bold"))
+    for number, step in enumerate(steps, 1):
+        console.print(Text(f"  {number}. {step_text(step)}"), soft_wrap=True)
+    hint(console, len(course.steps) - len(steps), "step")
+    for stall in course.stalls:
+        pods = f"{counted(len(stall.pods), 'pod')} pending: " if stall.pods else ""
+        console.print(Text(f"  stalls: {pods}{stall.cause}", style="yellow"), soft_wrap=True)
+
+
+def rollout_text(course: RolloutCourse) -> str:
+    """`deployment/shop/web: rolled out, 3 of 3 pods`, or `stalls at 1 of 3 pods, 2 of the former version stay`."""
+    number = f"{course.updated:,} of {counted(course.wanted, 'pod')}"
+    if not course.stalls:
+        return f"{course.workload}: rolled out, {number}"
+    left = f", {course.left:,} of the former version stay" if course.left else ""
+    return f"{course.workload}: stalls at {number}{left}"
+
+
+def step_text(step: RolloutStep) -> str:
+    """`2 created, on a and b; 2 deleted`."""
+    parts = []
+    if step.created:
+        parts.append(f"{step.created:,} created")
+    nodes = [f"{name} ({n})" if n > 1 else name for name, n in step.placed.items()]
+    if nodes:
+        more = f" and {len(nodes) - MAX_NAMES} more nodes" if len(nodes) > MAX_NAMES + 1 else ""
+        parts.append(f"placed on {', '.join(nodes[:MAX_NAMES] if more else nodes)}{more}")
+    if step.deleted:
+        parts.append(f"{step.deleted:,} deleted")
+    after = f"after {format_duration(step.at_s)}: " if step.at_s else ""
+    return after + ", ".join(parts)
+
+
+def drain_text(course: DrainCourse) -> str:
+    """`40 pods evicted in 6 rounds, 3m`, or `the drain stops at 6 of 40 pods, after 3 rounds`."""
+    rounds = counted(len(course.rounds), "round")
+    time = f", {format_duration(course.seconds)}" if course.seconds else ""
+    if not course.stalls:
+        return f"{counted(course.evicted, 'pod')} evicted in {rounds}{time}"
+    nodes = f"{course.drained:,} of {counted(len(course.nodes), 'node')} empty"
+    where = f"the drain stops at {course.evicted:,} of {counted(course.pods, 'pod')}"
+    return f"{where}, after {rounds}{time} ({nodes}):"
+
+
+def upgrade_text(course: UpgradeCourse) -> str:
+    """`500 of 500 nodes replaced in 250 steps, 4h10m: 4,000 pods evicted, at most 3 pending at a time`."""
+    done = f"{len(course.replaced):,} of {counted(len(course.nodes), 'node')} replaced"
+    time = f", {format_duration(course.seconds)}" if course.seconds else ""
+    peak = f" ({course.pending_before:,} before)" if course.pending_before else ""
+    if course.pending_peak > course.pending_before:
+        names = ", ".join(course.peak_nodes[:MAX_NAMES])
+        peak += f" while {names} {'was' if len(course.peak_nodes) == 1 else 'were'} drained"
+    pods = f"{counted(course.evicted, 'pod')} evicted, at most {course.pending_peak:,} pending at a time"
+    stuck = {node for stall in course.stalls for node in stall.nodes}
+    stalls = f"; {counted(len(stuck), 'node')} left:" if course.stalls else ""
+    return f"{done} in {counted(course.steps, 'step')}{time}: {pods}{peak}{stalls}"
+
+
+def _stall_lines(stalls: Sequence[DrainStall], names: NodeNames) -> Iterator[str]:
+    """The stalls; a reason for which evicted pods of several budgets have no node is written once."""
+    yield from (f"error: {stall.cause}" for stall in stalls if stall.is_refused)
+    alike: dict[str, list[DrainStall]] = {}
+    for stall in stalls:
+        if stall.is_refused:
+            continue
+        alike.setdefault(stall.no_node or stall.cause, []).append(stall)
+    for reason, group in alike.items():
+        if len(group) == 1 or not group[0].no_node:
+            yield from (_stall_text(stall, stall.cause, names) for stall in group)
+            continue
+        yield f"evicted pods of {counted(len(group), 'budget')} have no node: {reason}"
+        yield from (f"  {_stall_text(stall, stall.allows, names)}" for stall in group)
+
+
+def _stall_text(stall: DrainStall, cause: str, names: NodeNames) -> str:
+    """`node-3 (2 pods): web allows 1 disruption; its evicted pod web-7 has no node`."""
+    more = f" and {len(stall.nodes) - MAX_NAMES:,} more" if len(stall.nodes) > MAX_NAMES else ""
+    shown = ", ".join(map(names.short, stall.nodes[:MAX_NAMES])) + more
+    return f"{shown} ({counted(len(stall.pods), 'pod')}): {cause}"
+
+
+def render_search(console: Console, search: NodeSearch) -> None:
+    """Print the number of nodes that are needed, and the pods that fit on none of them."""
+    style = "bold yellow" if search.hopeless else "bold green" if search.nodes == 0 else "bold"
+    conclude(console, Text(search_text(search), style=style))
+    alike: dict[str, list[str]] = {}
+    for pod, message in search.hopeless.items():
+        alike.setdefault(message, []).append(pod)
+    for message, pods in alike.items():
+        named = pods[0] if len(pods) == 1 else f"{counted(len(pods), 'pod')}, such as {pods[0]},"
+        fit = "fits" if len(pods) == 1 else "fit"
+        console.print(Text.assemble((named, "yellow"), f" {fit} on no such node: {message}"))
+    console.print()
+
+
+def search_text(search: NodeSearch) -> str:
+    """`36 nodes needed: 12 like each of a1, b1, c1; with 35, 2 would wait`."""
+    likes = " or ".join(search.likes)
+    if search.nodes is None:
+        return f"no number of nodes like {likes} helps"
+    if search.nodes == 0:
+        return "0 nodes are needed: no pod waits"
+    nodes = counted(search.nodes, "node")
+    if search.is_fewest is False:
+        nodes = f"at most {nodes}"
+    text = f"{nodes} like {likes} needed"
+    if len(search.counts) > 1:
+        text = f"{nodes} needed: {_shares(search)}"
+    if search.hopeless:
+        helped = search.waiting - len(search.hopeless)
+        text += f" for {helped:,} of {counted(search.waiting, 'pod')}"
+    if search.is_fewest is False:
+        text += "; another choice of fewer nodes may be enough"
+    elif search.nodes - 1 in search.tried and search.nodes > 1:
+        text += f"; with {search.nodes - 1:,}, {search.tried[search.nodes - 1]:,} would wait"
+    return text
+
+
+def _shares(search: NodeSearch) -> str:
+    numbers = set(search.counts.values())
+    if len(numbers) == 1:
+        return f"{numbers.pop():,} like each of {', '.join(search.likes)}"
+    return ", ".join(f"{number:,} like {name}" for name, number in search.counts.items() if number)

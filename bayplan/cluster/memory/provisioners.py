@@ -1,20 +1,26 @@
-"""Provisioners: create volumes for claims, with delay and failures, as drivers do.
+"""Provisioners: create volumes for claims, with delay and failures, where nodes can reach them, as drivers do.
 
 Simulates the external provisioner of CSI (sig-storage-lib-external-provisioner): the topology and
 name of a volume, and the return of a claim to the scheduler when its volume cannot be created for
-the pod's node. Annotations of the StorageClass, else `Provisioning`, set delay and failures.
+the pod's node. Without a pod, a volume is created in a topology segment chosen by the name of the claim, so that the
+claims of a StatefulSet spread (pkg/controller/topology.go). Annotations of the StorageClass, else `Provisioning`, set
+delay and failures.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 
 import msgspec
 from msgspec.structs import replace
 
 from ...api.meta import ObjectMeta
+from ...api.migration import PLUGIN_NAMED
+from ...api.node import HOSTNAME, ZONE, Node
+from ...api.selectors import NodeSelector, NodeSelectorTerm, Requirement
 from ...api.storage import (
     NO_PROVISIONER,
     SELECTED_NODE,
@@ -24,13 +30,13 @@ from ...api.storage import (
     PersistentVolumeClaim,
     PersistentVolumeSpec,
     StorageClass,
+    TopologySelectorTerm,
     VolumeNodeAffinity,
     with_annotation,
 )
 from ...api.text.durations import EXPECTED, parse_duration
+from ...api.text.quantity import format_quantity, parse_value
 from ..objects.object_index import ControllerCluster, Later
-from . import topology
-from .topology import driver_of
 
 DELAY = "bayplan.dev/provision-delay"
 FAILURES = "bayplan.dev/provision-failures"
@@ -41,6 +47,17 @@ STORAGE_PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 BETA_STORAGE_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
 FIRST_RETRY_S, LAST_RETRY_S = 1.0, 300.0
 ALWAYS = 1.0
+Segment = tuple[tuple[str, str], ...]
+"""Labels and values that identify a part of the cluster."""
+
+_NETWORK_STORAGE = re.compile(
+    r"(?:^|[./-])(?:nfs|cephfs|rbd|smb|cifs|efs|file|filestore|glusterfs|beegfs|lustre|longhorn)(?:[./-]|$)"
+    r"|nfs-subdir-external-provisioner|nasplugin\.csi\.alibabacloud\.com"
+)
+"""Parts of the names of drivers whose volumes are reachable over the network, from every zone."""
+_LOCAL_STORAGE = re.compile(r"local-path|hostpath|openebs\.io/local|local\.csi\.openebs|topolvm")
+"""Parts of the names of drivers whose volumes are on one node."""
+_NUMBERED = re.compile(r"(.*)-(\d+)")
 
 
 class Provisioning(msgspec.Struct, frozen=True):
@@ -143,7 +160,7 @@ class Provisioner:
         room, size_bytes = self._room_of.pop(volume.name, (None, 0))
         stored = room and self._cluster.get(room.kind, room.namespace, room.name)
         if stored is not None:
-            self._cluster.update(topology.with_room(stored, size_bytes))
+            self._cluster.update(with_room(stored, size_bytes))
 
     def _later(self, delay_s: float, claim: PersistentVolumeClaim) -> None:
         node_name = claim.annotations.get(SELECTED_NODE, "")
@@ -178,7 +195,7 @@ class Provisioner:
             return
         self._attempts[claim.uid] += 1
         number, settings = self._attempts[claim.uid], self._settings.of(storage_class)
-        where = topology.find_place(self._cluster, storage_class, claim, node_name)
+        where = find_place(self._cluster, storage_class, claim, node_name)
         if where is None:
             self._fail(claim, replace(settings, on_failure=RESCHEDULE), number)
         elif settings.fails(claim, number):
@@ -190,11 +207,11 @@ class Provisioner:
         self,
         claim: PersistentVolumeClaim,
         storage_class: StorageClass,
-        where: topology.VolumeTopology,
+        where: VolumeTopology,
     ) -> None:
         volume = make_volume(claim, storage_class, where)
         if where.room is not None:
-            self._cluster.update(topology.with_room(where.room, -claim.requested_bytes))
+            self._cluster.update(with_room(where.room, -claim.requested_bytes))
             self._room_of[volume.name] = where.room, claim.requested_bytes
         self._cluster.add(volume)
 
@@ -214,7 +231,7 @@ class Provisioner:
 
 
 def make_volume(
-    claim: PersistentVolumeClaim, storage_class: StorageClass, where: topology.VolumeTopology
+    claim: PersistentVolumeClaim, storage_class: StorageClass, where: VolumeTopology
 ) -> PersistentVolume:
     """The volume that a driver creates for the claim, bound to it from the start."""
     driver, name = driver_of(storage_class), f"pvc-{claim.uid}"
@@ -234,3 +251,140 @@ def make_volume(
     )
     metadata = ObjectMeta(name=name, annotations={PROVISIONED_BY: driver})
     return PersistentVolume(metadata=metadata, spec=spec)
+
+
+class VolumeTopology(msgspec.Struct, frozen=True):
+    """The topology of a new volume: the nodes that reach it (None means all), and the capacity it is
+    taken from."""
+
+    selector: NodeSelector | None
+    room: CSIStorageCapacity | None = None
+
+
+def find_place(
+    cluster: ControllerCluster,
+    storage_class: StorageClass,
+    claim: PersistentVolumeClaim,
+    node_name: str,
+) -> VolumeTopology | None:
+    """The topology for the volume of `claim`: for the selected node, if any; None if no node is possible."""
+    node = cluster.get("Node", "", node_name) if node_name else None
+    if node_name and node is None:
+        return None
+    segments = _segments(cluster, storage_class, [node] if node else cluster.list("Node"))
+    csi_driver = cluster.get("CSIDriver", "", storage_class.provisioner)
+    tracks_room = "storage" in claim.requests and csi_driver and csi_driver.spec.storage_capacity
+    for segment in _in_turn(segments, claim.name):
+        room = None
+        if tracks_room:
+            labels = node.labels if node is not None else dict(segment)
+            room = _find_room(cluster, storage_class, labels, claim.requested_bytes)
+            if room is None:
+                continue
+        return VolumeTopology(_selector(segment), room)
+    return None
+
+
+def with_room(room: CSIStorageCapacity, more_bytes: int) -> CSIStorageCapacity:
+    """The capacity changed by an amount; the maximum volume size is limited to the rest."""
+    left = None
+    if room.capacity is not None:
+        left = max(parse_value(room.capacity) + more_bytes, 0)
+        room = replace(room, capacity=format_quantity(left, "storage"))
+    if room.maximum_volume_size is not None and left is not None:
+        largest = min(parse_value(room.maximum_volume_size), left)
+        room = replace(room, maximum_volume_size=format_quantity(largest, "storage"))
+    return room
+
+
+def _segments(
+    cluster: ControllerCluster, storage_class: StorageClass, nodes: Iterable[Node]
+) -> list[Segment]:
+    """The distinct segments of the nodes that the class allows, sorted."""
+    found = set()
+    for node in nodes:
+        if not _is_allowed(storage_class.allowed_topologies, node.labels):
+            continue
+        keys = _topology_keys(cluster, storage_class, node)
+        found.add(tuple((key, node.labels[key]) for key in keys if key in node.labels))
+    return sorted(found)
+
+
+def _topology_keys(
+    cluster: ControllerCluster, storage_class: StorageClass, node: Node
+) -> list[str]:
+    """The driver's topology keys: from the node, else those of the class's topologies, else by the driver: none for
+    network storage, the node for local storage, and the zone for others."""
+    driver = driver_of(storage_class)
+    csi_node = cluster.get("CSINode", "", node.name)
+    for installed in csi_node.drivers if csi_node is not None else ():
+        if installed.name == driver:
+            return sorted(installed.topology_keys or ())
+    terms = storage_class.allowed_topologies or ()
+    keys = {wanted.key for term in terms for wanted in term.match_label_expressions or ()}
+    return sorted(keys) or _usual_keys(cluster, driver)
+
+
+def _usual_keys(cluster: ControllerCluster, driver: str) -> list[str]:
+    """The topology keys that a driver has by its nature."""
+    installed = cluster.get("CSIDriver", "", driver)
+    needs_none = installed is not None and installed.spec.attach_required is False
+    if _LOCAL_STORAGE.search(driver):
+        return [HOSTNAME]
+    return [] if needs_none or _NETWORK_STORAGE.search(driver) else [ZONE]
+
+
+def _is_allowed(terms: Iterable[TopologySelectorTerm] | None, labels: Mapping[str, str]) -> bool:
+    """Whether volumes may be created for a node with these labels."""
+    alternatives = [term.match_label_expressions or () for term in terms or ()]
+    if not alternatives:
+        return True
+    return any(
+        wanted and all(labels.get(one.key) in (one.values or ()) for one in wanted)
+        for wanted in alternatives
+    )
+
+
+def _find_room(
+    cluster: ControllerCluster,
+    storage_class: StorageClass,
+    labels: Mapping[str, str],
+    size_bytes: int,
+) -> CSIStorageCapacity | None:
+    for room in cluster.list("CSIStorageCapacity"):
+        assert isinstance(room, CSIStorageCapacity), "the cluster separates kinds"
+        if room.storage_class_name != storage_class.name or room.node_topology is None:
+            continue
+        limit = room.limit_bytes
+        if limit is not None and limit >= size_bytes and room.node_topology.matches(labels):
+            return room
+    return None
+
+
+def _in_turn(segments: list[Segment], claim_name: str) -> list[Segment]:
+    """The segments, starting with that of the claim: claims with consecutive ordinals get
+    consecutive ones."""
+    if not segments:
+        return []
+    numbered = _NUMBERED.fullmatch(claim_name)
+    stem, number = (numbered[1], int(numbered[2])) if numbered else (claim_name, 0)
+    first = int.from_bytes(blake2b(stem.encode(), digest_size=4).digest()) + number
+    first %= len(segments)
+    return segments[first:] + segments[:first]
+
+
+def _selector(segment: Segment) -> NodeSelector | None:
+    """Selects the nodes of the segment; one without labels is the whole cluster."""
+    if not segment:
+        return None
+    conditions = (Requirement(key=key, operator="In", values=(value,)) for key, value in segment)
+    return NodeSelector(
+        node_selector_terms=(NodeSelectorTerm(match_expressions=tuple(conditions)),)
+    )
+
+
+def driver_of(storage_class: StorageClass) -> str:
+    """The driver that creates the volumes of the class; for an in-tree provisioner, its CSI
+    replacement."""
+    plugin = PLUGIN_NAMED.get(storage_class.provisioner)
+    return storage_class.provisioner if plugin is None else plugin.driver

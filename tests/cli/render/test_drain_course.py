@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from bayplan.answers.courses import DrainCourse, DrainStall
-from bayplan.cli.render.drain_course import render_course
+from bayplan.cli.render.consequences import render_course
 
 NO_ROOM = "0/3 nodes are available: 3 Insufficient cpu"
 

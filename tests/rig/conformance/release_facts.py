@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bayplan.answers.release_trials import single_changes
+from bayplan.answers.release_changes import single_changes
 from bayplan.releases.feature_gates import DEFAULT_GATES, FeatureGates
 from bayplan.releases.release import DEFAULT_RELEASE, RELEASES, Release, find_release
 
