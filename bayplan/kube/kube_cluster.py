@@ -31,8 +31,15 @@ from .connection import (
     UnreachableError,
     decode_tree,
 )
-from .patches import group_status_patch, object_patch, status_patch
-from .pod_statuses import BINDING, STATUS_PATCH, ApiCalls, PodStatuses
+from .pod_statuses import (
+    BINDING,
+    STATUS_PATCH,
+    ApiCalls,
+    PodStatuses,
+    group_status_patch,
+    object_patch,
+    status_patch,
+)
 from .reflector import DELETED, ObjectEvent
 from .retry_backoff import Backoff
 from .sender import Job, Order, PostOrder, Result, Sender

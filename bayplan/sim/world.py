@@ -40,8 +40,7 @@ from ..cluster.memory.admission import (
     admit_namespace,
     admit_storage,
 )
-from ..cluster.memory.admission_dra import admit_devices
-from ..cluster.memory.admission_groups import admit_groups
+from ..cluster.memory.admission_defaults import admit_devices, admit_groups
 from ..cluster.memory.budget_controller import DisruptionController
 from ..cluster.memory.controllers import Controllers
 from ..cluster.memory.kubelets import Kubelets

@@ -4,7 +4,7 @@ Lives here: the data of the page (`history.py`, read it first; `accounts.py`), t
 (`page_file.py`), the live page (`live.py`), the page itself (`page/`: plain HTML, CSS and
 JavaScript that `assembly.py` joins); and the server of a running scheduler (`route_server.py`),
 with TLS (`tls.py`), access control (`access.py`, which also guards the questions of the page;
-`delegated.py`), health checks (`health.py`) and its routes (`scheduler_routes.py`). Modules are
+`delegated.py`), and its routes with health checks (`scheduler_routes.py`). Modules are
 imported directly: a report file needs no aiohttp, and the server of a scheduler no page. May enter:
 scheduler, config, cluster, api, answers. Must not happen: a decision, a change of anything shown
 (`up` passes in a function for that), or reading the scheduler's state from the server's thread:

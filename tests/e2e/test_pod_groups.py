@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from bayplan.api.pod_groups import PodGroup, PodGroupCondition, PodGroupStatus
 from bayplan.api.wire.decode import decode_object
-from bayplan.kube.patches import group_status_patch
+from bayplan.kube.pod_statuses import group_status_patch
 from tests.rig.live.api_cases import GATE_SETS, prepare_server, read_cases, run_case
 from tests.rig.live.client import Tree
 from tests.rig.live.cluster import ClusterUnderTest

@@ -14,7 +14,7 @@ from bayplan.clock import ManualClock
 from bayplan.errors import ApiError, NotFoundError
 from bayplan.kube.connection import STRATEGIC_MERGE_PATCH
 from bayplan.kube.kube_cluster import KubeCluster
-from bayplan.kube.patches import group_status_patch
+from bayplan.kube.pod_statuses import group_status_patch
 from bayplan.kube.reflector import ObjectEvent
 from bayplan.kube.sender import Order, PostOrder
 from bayplan.testing.builders import make_object

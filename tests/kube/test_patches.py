@@ -10,7 +10,7 @@ from bayplan.api.meta import ObjectMeta
 from bayplan.api.pod import Pod, PodCondition, PodStatus
 from bayplan.api.storage import PersistentVolumeClaim
 from bayplan.api.wire.decode import decode_object
-from bayplan.kube.patches import object_patch, status_patch
+from bayplan.kube.pod_statuses import object_patch, status_patch
 
 NOW = "2026-01-01T00:00:00Z"
 REFUSED = PodCondition(

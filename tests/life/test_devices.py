@@ -20,7 +20,7 @@ from bayplan.api.dra import ResourceClaim
 from bayplan.api.pod import Pod
 from bayplan.api.text.quantity import parse_quantity
 from bayplan.clock import ManualClock, Timers
-from bayplan.cluster.memory.admission_dra import admit_devices
+from bayplan.cluster.memory.admission_defaults import admit_devices
 from bayplan.cluster.memory.resource_claims import ClaimController
 from bayplan.errors import ApiError, ConflictError
 from bayplan.framework import SUCCESS, failure, unschedulable, wait

@@ -13,8 +13,7 @@ from aiohttp import web
 from bayplan.clock import ManualClock
 from bayplan.cluster.certificates import Certificate, make_certificate
 from bayplan.errors import InputError
-from bayplan.web.client_certificates import ClientAuthorities
-from bayplan.web.delegated import DelegatedAccess
+from bayplan.web.delegated import ClientAuthorities, DelegatedAccess
 from bayplan.web.route_server import WebServer
 from bayplan.web.tls import ServerCertificate, ServingTls
 

@@ -20,9 +20,8 @@ from bayplan.errors import ApiError, InputError
 from bayplan.testing.builders import make_pod
 from bayplan.web.access import Access
 from bayplan.web.delegated import DelegatedAccess
-from bayplan.web.health import HealthCheck
 from bayplan.web.route_server import WebServer, is_loopback
-from bayplan.web.scheduler_routes import scheduler_routes
+from bayplan.web.scheduler_routes import HealthCheck, scheduler_routes
 from bayplan.web.tls import (
     SERVING_CERTIFICATE,
     SERVING_FILES,

@@ -16,8 +16,8 @@ from typing import Any
 from ..schema.canonical import Canonical
 from ..schema.fields import FIELDS
 from ..schema.unknown import schema_type
-from .rbac_rules import GROUP as RBAC
-from .rbac_rules import set_groups
+from .data_rules import GROUP as RBAC
+from .data_rules import set_groups
 
 Tree = dict[str, Any]
 

@@ -14,10 +14,9 @@ from ..text.name_faults import (
     subdomain_faults,
 )
 from .address_rules import address_faults, check_block, endpoint_faults, lenient_address
-from .container_rules import PROTOCOLS
+from .container_rules import PORT_RULE, PROTOCOLS, check_port
 from .field_causes import Part
 from .label_rules import check_selector
-from .probe_rules import PORT_RULE, check_port
 
 _WILD_FORM = r"\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _WILD = re.compile(_WILD_FORM)

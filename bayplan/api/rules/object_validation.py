@@ -31,12 +31,12 @@ from . import (
     storage_rules,
     workload_rules,
 )
-from .claim_rules import check_claim_spec
+from .data_rules import GROUP, check_binding, check_role, check_role_ref
 from .field_causes import Cause, Part, Tree
 from .field_defaults import apply_defaults
 from .immutable import immutable_causes
 from .label_rules import check_annotations, check_labels
-from .rbac_rules import GROUP, check_binding, check_role, check_role_ref
+from .volume_rules import check_claim_spec
 
 _LABELLED = frozenset({"namespaces", "services", "statefulsets.apps"})
 _BINDINGS = (f"clusterrolebindings.{GROUP}", f"rolebindings.{GROUP}")

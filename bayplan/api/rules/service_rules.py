@@ -9,10 +9,9 @@ from typing import Any
 
 from ..text.name_faults import dns_label_faults, key_faults, subdomain_faults
 from .address_rules import address_faults, block_faults, endpoint_faults
-from .container_rules import PROTOCOLS
+from .container_rules import PROTOCOLS, check_port
 from .field_causes import Part
 from .label_rules import check_labels
-from .probe_rules import check_port
 
 _BALANCED = "may only be used when `type` is 'LoadBalancer'"
 _SOURCES = "service.beta.kubernetes.io/load-balancer-source-ranges"

@@ -9,11 +9,10 @@ from __future__ import annotations
 import posixpath
 
 from ..text.name_faults import key_faults, subdomain_faults
-from .claim_rules import POSITIVE, check_modes
 from .field_causes import Part
 from .label_rules import check_node_selector
 from .resource_rules import amount_of
-from .volume_rules import PERSISTENT_SOURCES, check_driver, check_source
+from .volume_rules import PERSISTENT_SOURCES, POSITIVE, check_driver, check_modes, check_source
 
 _MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
 _MOUNTED = (

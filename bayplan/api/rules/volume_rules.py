@@ -1,4 +1,4 @@
-"""Volume rules: faults of the sources of volumes, of pods and of persistent volumes.
+"""Volume rules: faults of the sources of volumes, of pods and of persistent volumes, and of the specs of claims.
 
 Mirrors validateVolumeSource and its neighbours of pkg/apis/core/validation/validation.go.
 """
@@ -9,11 +9,10 @@ import re
 from collections.abc import Callable, Sequence
 
 from ..text.name_faults import dns_label_faults, subdomain_faults
-from .claim_rules import check_claim_spec
 from .container_rules import PULL_POLICIES
 from .environment_rules import FILE_FIELDS, check_field_path, check_resource_path
 from .field_causes import Part, Tree
-from .label_rules import check_annotations, check_labels
+from .label_rules import check_annotations, check_labels, check_selector
 from .resource_rules import amount_of
 from .security_rules import back_step_faults, local_path_faults, token_time_faults
 
@@ -71,6 +70,8 @@ _ISCSI = {
     "eui": re.compile(r"^eui.[A-Za-z0-9]{16}$"),
     "naa": re.compile(r"^naa.[A-Za-z0-9]{32}$"),
 }
+ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+POSITIVE = "must be greater than zero"
 
 
 def check_volumes(spec: Part, pod_name: str, is_pod: bool) -> None:
@@ -348,3 +349,39 @@ _CHECKS: dict[str, Callable[[Part], None]] = {
     "projected": _projected,
     "secret": _files,
 }
+
+
+def check_claim_spec(spec: Part) -> None:
+    """Check the spec of a claim, or of a template of claims."""
+    spec.needs("accessModes", problem="at least 1 access mode is required")
+    check_selector(spec.below("selector"))
+    check_modes(spec)
+    size = (spec.below("resources").get("requests") or {}).get("storage")
+    amount = amount_of(size)
+    if size is None:
+        spec.required("resources[storage]")
+    elif amount is not None and amount.nano <= 0:
+        spec.invalid("resources[storage]", POSITIVE, str(amount))
+    spec.text("storageClassName", subdomain_faults)
+    spec.choice("volumeMode", "Block", "Filesystem")
+    for field in spec.set_of(("dataSource", "dataSourceRef")):
+        source, kind = spec.below(field), (spec.get(field) or {}).get("kind") or ""
+        source.needs("name", "kind")
+        if not source.get("apiGroup") and kind != "PersistentVolumeClaim":
+            problem = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+            source.invalid("", problem, kind)
+        source.text("apiGroup", subdomain_faults)
+        if field == "dataSourceRef":
+            source.text("namespace", dns_label_faults)
+    spec.text("volumeAttributesClassName", subdomain_faults)
+
+
+def check_modes(spec: Part) -> None:
+    """Check access modes."""
+    modes = spec.get("accessModes") or ()
+    for mode in modes:
+        if mode not in ACCESS_MODES:
+            spec.unsupported("accessModes", ACCESS_MODES, str(mode))
+    known = {mode for mode in modes if mode in ACCESS_MODES}
+    if "ReadWriteOncePod" in known and len(known) > 1:
+        spec.forbidden("accessModes", "may not use ReadWriteOncePod with other access modes")

@@ -9,7 +9,6 @@ import re
 from typing import Any
 
 from ..text.name_faults import dns_label_faults
-from .claim_rules import check_claim_spec
 from .field_causes import NEGATIVE, Part, Tree
 from .label_rules import (
     check_annotations,
@@ -19,6 +18,7 @@ from .label_rules import (
     selects,
 )
 from .pod_rules import check_template
+from .volume_rules import check_claim_spec
 
 _PERCENT = re.compile("[0-9]+%")
 _PERCENT_RULE = (

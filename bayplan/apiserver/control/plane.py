@@ -22,7 +22,6 @@ from ...cluster.memory.workload_pods import WORKLOAD_KINDS
 from ...errors import BayplanError
 from ..registry.object_registry import ObjectRegistry
 from ..registry.server_fields import PROTECTED
-from .budget_statuses import BudgetController, QuotaController
 from .embedded_cluster import LiveCluster
 from .fake_kubelets import NodeAgents
 from .garbage import GarbageCollector
@@ -30,7 +29,7 @@ from .namespaces import DefinitionController, NamespaceController, ServiceAccoun
 from .new_objects import resource_named
 from .node_controller import NodeController
 from .recorder import EventSweeper
-from .statuses import StatusController
+from .statuses import BudgetController, QuotaController, StatusController
 from .workload_controllers import PersistentVolumes, WorkloadControllers
 
 # Finalizers: finalizers of claims in use, of bound volumes, and of pod groups with members.

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from ...scheduler import Scheduler
     from ...sim.settings import Settings
     from ...web.access import Access
-    from ...web.client_certificates import ClientAuthorities
-    from ...web.delegated import DelegatedAccess
+    from ...web.delegated import ClientAuthorities, DelegatedAccess
     from ...web.live import PageSource, ReadUse
     from ...web.route_server import WebServer
     from ...web.tls import ServingTls
@@ -168,7 +167,7 @@ class Serving:
         return connection
 
     def _authorities(self, context: ssl.SSLContext) -> ClientAuthorities:
-        from ...web.client_certificates import ClientAuthorities
+        from ...web.delegated import ClientAuthorities
 
         flags = self._flags
         authorities = ClientAuthorities(
@@ -224,9 +223,8 @@ class Serving:
         from ...observe.build_info import build_info_family, full_version, release_family
         from ...observe.logs import set_verbosity
         from ...releases.feature_gates import FeatureGates
-        from ...web.health import HealthCheck
         from ...web.pprof import profiling_routes
-        from ...web.scheduler_routes import scheduler_routes
+        from ...web.scheduler_routes import HealthCheck, scheduler_routes
         from ...web.zpages import Component
 
         driver, elector = self._driver, self._elector

@@ -28,7 +28,7 @@ from ...api.pod_spec import PodSchedulingGroup, intern_spec
 from ...api.volumes import TypedLocalObjectReference
 from ...api.workloads import Job
 from ..objects.object_index import ControllerCluster
-from .admission_groups import admit_groups
+from .admission_defaults import admit_groups
 from .created_names import encode_number
 from .deployments import owner_reference
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from bayplan.api.pod_groups import PodGroup, PodGroupCondition, PodGroupStatus
 from bayplan.api.wire.encode import to_dict
 from bayplan.cluster.memory.admission import AdmissionError
-from bayplan.cluster.memory.admission_groups import admit_groups
+from bayplan.cluster.memory.admission_defaults import admit_groups
 from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.errors import ConflictError, NotFoundError
 from bayplan.testing.builders import make_object

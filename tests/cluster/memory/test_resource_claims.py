@@ -7,7 +7,7 @@ import pytest
 from bayplan.api.dra import FINALIZER, POD_CLAIM_NAME
 from bayplan.api.pod_groups import PodGroup
 from bayplan.cluster.memory.admission import AdmissionError
-from bayplan.cluster.memory.admission_dra import admit_devices
+from bayplan.cluster.memory.admission_defaults import admit_devices
 from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.cluster.memory.resource_claims import ClaimController
 from bayplan.testing.builders import make_pod

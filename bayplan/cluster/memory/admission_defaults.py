@@ -1,17 +1,28 @@
-"""Admission of groups: the API server's defaults and checks of Workloads and PodGroups.
+"""Admission defaults: the API server's defaults and checks of pod groups, workloads, claims and classes of devices.
 
-Mirrors pkg/registry/scheduling/{workload,podgroup}/strategy.go and the admission plugin priority. A group that has a
-priority keeps it, as pods do.
+Mirrors pkg/registry/scheduling/{workload,podgroup}/strategy.go and the admission plugin priority (a group that has a
+priority keeps it, as pods do), and the defaults and validation of pkg/apis/resource.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
 
+from ...api.dra import (
+    ALL_DEVICES,
+    EXACT_COUNT,
+    DeviceClaim,
+    DeviceClass,
+    DeviceRequest,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    WantedDevices,
+)
 from ...api.pod_groups import PodGroup, PodGroupSpec, Workload
+from ...api.rules.device_faults import expression_problems
 from ...api.rules.group_rules import PREEMPTION, TOPOLOGY, group_causes, workload_causes
 from ...api.wire.encode import to_dict
 from ...api.workloads import BUILT_IN_CLASSES
@@ -21,6 +32,7 @@ from .admission import AdmissionError, AnyObject, default_priority_class
 
 Objects = Lister | ControllerCluster
 CLAIMS = "DRAWorkloadResourceClaims"
+Wanted = TypeVar("Wanted", bound=WantedDevices)
 
 
 def admit_groups(obj: AnyObject, lister: Objects, gates: Mapping[str, bool]) -> AnyObject:
@@ -80,3 +92,46 @@ def _priority(group: PodGroup, spec: PodGroupSpec, lister: Objects) -> dict[str,
 def _tree(obj: PodGroup | Workload) -> dict[str, Any]:
     spec: dict[str, Any] = to_dict(obj).get("spec") or {}
     return spec
+
+
+def admit_devices(obj: AnyObject) -> AnyObject:
+    """A claim, template or class with the API server's defaults; other objects unchanged.
+
+    Raises AdmissionError when an expression does not compile.
+    """
+    if not isinstance(obj, ResourceClaim | ResourceClaimTemplate | DeviceClass):
+        return obj
+    for path, problem in expression_problems(obj):
+        raise AdmissionError(obj, path, problem)
+    changed: Any = obj
+    match obj:
+        case ResourceClaim():
+            spec = replace(obj.spec, devices=_devices(obj.spec.devices))
+            changed = replace(obj, spec=spec)
+        case ResourceClaimTemplate():
+            spec = replace(obj.spec.spec, devices=_devices(obj.spec.spec.devices))
+            changed = replace(obj, spec=replace(obj.spec, spec=spec))
+    return cast(AnyObject, changed)
+
+
+def _devices(devices: DeviceClaim) -> DeviceClaim:
+    requests = tuple(_request(request) for request in devices.requests or ())
+    return replace(devices, requests=requests or None)
+
+
+def _request(request: DeviceRequest) -> DeviceRequest:
+    exactly, options = request.exactly, request.first_available
+    return replace(
+        request,
+        exactly=None if exactly is None else _wanted(exactly),
+        first_available=None if options is None else tuple(_wanted(option) for option in options),
+    )
+
+
+def _wanted(wanted: Wanted) -> Wanted:
+    mode = wanted.allocation_mode or EXACT_COUNT
+    count = 0 if mode == ALL_DEVICES else wanted.count or 1
+    tolerations = wanted.tolerations
+    if tolerations is not None:
+        tolerations = tuple(replace(t, operator=t.operator or "Equal") for t in tolerations)
+    return replace(wanted, allocation_mode=mode, count=count, tolerations=tolerations)
