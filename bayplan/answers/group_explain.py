@@ -58,7 +58,9 @@ def explain_group(
     account, attempt = _judge(view, namespace, name, tells_all=True)
     waits = (GroupVerdict.UNSCHEDULABLE, GroupVerdict.PREEMPTS, GroupVerdict.GATED)
     if nearest and attempt is not None and account.verdict in waits:
-        account.ways = find_group_ways(view, attempt)
+        trial = _GroupSituation(view, attempt)
+        ways = [*_more_nodes(trial), *_changed_members(trial), *_smaller_gang(trial)]
+        account.ways = [*ways, *_without_constraint(trial)]
     return account
 
 
@@ -194,13 +196,6 @@ def _domains(view: TrialCluster, account: PodGroupExplanation) -> Counter[str]:
         if isinstance(node, Node) and account.topology_key in node.labels:
             counts[node.labels[account.topology_key or ""]] += 1
     return counts
-
-
-def find_group_ways(view: TrialCluster, attempt: GroupAttempt) -> list[Alternative]:
-    """The ways that are known to let the group run for which `attempt` failed."""
-    trial = _GroupSituation(view, attempt)
-    ways = [*_more_nodes(trial), *_changed_members(trial), *_smaller_gang(trial)]
-    return [*ways, *_without_constraint(trial)]
 
 
 class _GroupSituation:

@@ -153,7 +153,11 @@ class _ProfileReader:
         if not isinstance(data, dict):
             self._problems.add(path, "a mapping", data)
             return args_type()
-        data = self._without_type_meta(entry.name, data, path)
+        expected = {"apiVersion": self._generation.api_version, "kind": f"{entry.name}Args"}
+        for name, value in expected.items():
+            if data.get(name) not in (None, "", value):
+                self._problems.add(f"{path}.{name}", value, data[name])
+        data = {name: value for name, value in data.items() if name not in expected}
         args = fill_in(decode(args_type, data, path, self._problems))
         forbid_gated_fields(args, data, path, self._problems, self._gates)
         args = apply_gates(args, self._gates)
@@ -168,14 +172,6 @@ class _ProfileReader:
         if guesses or (old and not self._gates.enabled(DEFAULT_POD_TOPOLOGY_SPREAD)):
             return structs.replace(args, defaulting_type=LIST_DEFAULTING)
         return args
-
-    def _without_type_meta(self, plugin: str, data: dict[str, Any], path: str) -> dict[str, Any]:
-        """Return arguments without `apiVersion` and `kind`, which are optional but must match."""
-        expected = {"apiVersion": self._generation.api_version, "kind": f"{plugin}Args"}
-        for name, value in expected.items():
-            if data.get(name) not in (None, "", value):
-                self._problems.add(f"{path}.{name}", value, data[name])
-        return {name: value for name, value in data.items() if name not in expected}
 
 
 def _plugins(file: ProfileFile) -> Plugins:

@@ -95,7 +95,9 @@ class RowStatuses:
         for judged, verdict, plugin in refusals:
             positions = np.flatnonzero((verdict.codes != 0) & (self.indices[judged] == 0))
             if len(positions):
-                self.indices[judged[positions]] = self._numbers_of(verdict, positions, plugin)
+                samples, inverse = verdict.distinct(positions)
+                numbers = [self._number(verdict.status(sample).by(plugin)) for sample in samples]
+                self.indices[judged[positions]] = np.array(numbers, dtype=np.int32)[inverse]
         self._recount()
 
     def codes(self) -> NDArray[np.int8]:
@@ -163,12 +165,6 @@ class RowStatuses:
             self.statuses.append(status)
             self.counts.append(0)
         return number
-
-    def _numbers_of(self, verdict: Verdict, positions: Ints, plugin: str) -> NDArray[np.int32]:
-        """Numbers to write for the judged rows at `positions`: rows with the same code and reasons get the same."""
-        samples, inverse = verdict.distinct(positions)
-        numbers = [self._number(verdict.status(sample).by(plugin)) for sample in samples]
-        return np.array(numbers, dtype=np.int32)[inverse]
 
     def _recount(self) -> None:
         self.counts = np.bincount(self.indices, minlength=len(self.statuses)).tolist()

@@ -13,7 +13,7 @@ import numpy as np
 from ..api.node import Node
 from ..api.pod import NodeAffinity as Affinity
 from ..api.pod import Pod, PodSpec, PreferredSchedulingTerm
-from ..api.selectors import NAME_FIELD, NodeSelectorTerm, matches_map
+from ..api.selectors import NAME_FIELD, matches_map
 from ..errors import InputError
 from ..framework import (
     NODE_OBJECT,
@@ -76,7 +76,17 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
             return SKIP
         if required is None or not required.terms:
             return SUCCESS
-        return _narrow(required.terms)
+        named: frozenset[str] = frozenset()
+        for term in required.terms:
+            sets = [
+                frozenset(field.values or ())
+                for field in term.fields
+                if field.key == NAME_FIELD and field.operator == "In"
+            ]
+            if not sets:
+                return SUCCESS
+            named |= frozenset.intersection(*sets)
+        return PreFilterResult(named) if named else unresolvable(REASON_CONFLICT)
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         node_changes = ActionType.Add | ActionType.UpdateNodeLabel
@@ -151,21 +161,6 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 def _preferred(pod: Pod) -> tuple[PreferredSchedulingTerm, ...]:
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     return affinity.preferred if affinity else ()
-
-
-def _narrow(terms: tuple[NodeSelectorTerm, ...]) -> Status | PreFilterResult:
-    """The nodes that the terms name; None unless every term names nodes."""
-    named: frozenset[str] = frozenset()
-    for term in terms:
-        sets = [
-            frozenset(field.values or ())
-            for field in term.fields
-            if field.key == NAME_FIELD and field.operator == "In"
-        ]
-        if not sets:
-            return SUCCESS
-        named |= frozenset.intersection(*sets)
-    return PreFilterResult(named) if named else unresolvable(REASON_CONFLICT)
 
 
 def matches_node(pod: Pod, node: Node) -> bool:

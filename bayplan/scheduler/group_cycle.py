@@ -116,7 +116,12 @@ class GroupCycle:
 
     def _fault(self, queued: Sequence[QueuedPodInfo]) -> Status | None:
         """The error of a group that cannot be tried; None if it can."""
-        return _mixed_schedulers(queued)
+        wanted = queued[0].pod.scheduler_name
+        for info in queued:
+            if info.pod.scheduler_name != wanted:
+                text = "all pods in a single pod group should have the same .spec.schedulerName set, got: "
+                return failure(f'{text}"{info.pod.scheduler_name}" and "{wanted}"')
+        return None
 
     def _skip(self, info: QueuedPodInfo) -> bool:
         """Drop a member that is being deleted or has a node; returns whether it did."""
@@ -267,18 +272,6 @@ def _group_of(pod: Pod, queued: Sequence[QueuedPodInfo]) -> PodGroupInfo:
     name = pod_group_of(pod)
     assert name is not None, "a pod of a group"
     return PodGroupInfo(pod.namespace, name, [info.pod for info in queued])
-
-
-def _mixed_schedulers(queued: Sequence[QueuedPodInfo]) -> Status | None:
-    """The error of a group whose members belong to several schedulers; None if they belong to one."""
-    wanted = queued[0].pod.scheduler_name
-    for info in queued:
-        if info.pod.scheduler_name != wanted:
-            text = (
-                "all pods in a single pod group should have the same .spec.schedulerName set, got: "
-            )
-            return failure(f'{text}"{info.pod.scheduler_name}" and "{wanted}"')
-    return None
 
 
 def complete(result: GroupResult, queued: Sequence[QueuedPodInfo]) -> None:

@@ -62,9 +62,6 @@ class Resize(ClusterChange):
             raise InputError(
                 f"expected a pod or a workload with --container; got node {self.target}"
             )
-        self._resize_node(stage)
-
-    def _resize_node(self, stage: Stage) -> None:
         node = find_node(stage.cluster, self.target)
         units = allocatable_units(self.amounts)
         for name in self.amounts:

@@ -127,19 +127,16 @@ def check_ingress_class(class_: Part) -> None:
         spec.too_long("controller", 250)
     _check_domain_path(spec, "controller")
     if spec.has("parameters"):
-        _check_parameters(spec.below("parameters"))
-
-
-def _check_parameters(parameters: Part) -> None:
-    _check_reference(parameters)
-    scope, has_space = parameters.get("scope"), parameters.has("namespace")
-    parameters.choice("scope", "Cluster", "Namespace")
-    if scope == "Namespace" and not has_space:
-        parameters.required("namespace", "`parameters.scope` is set to 'Namespace'")
-    elif scope == "Namespace":
-        parameters.check("namespace", dns_label_faults)
-    elif scope == "Cluster" and has_space:
-        parameters.forbidden("namespace", "`parameters.scope` is set to 'Cluster'")
+        parameters = spec.below("parameters")
+        _check_reference(parameters)
+        scope, has_space = parameters.get("scope"), parameters.has("namespace")
+        parameters.choice("scope", "Cluster", "Namespace")
+        if scope == "Namespace" and not has_space:
+            parameters.required("namespace", "`parameters.scope` is set to 'Namespace'")
+        elif scope == "Namespace":
+            parameters.check("namespace", dns_label_faults)
+        elif scope == "Cluster" and has_space:
+            parameters.forbidden("namespace", "`parameters.scope` is set to 'Cluster'")
 
 
 def _check_domain_path(spec: Part, field: str) -> None:

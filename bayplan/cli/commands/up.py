@@ -268,7 +268,11 @@ def serve(
                 except InputError as error:
                     raise InputError(f"--page-port: {error}") from None
             say_ready(server, path, shown.url if shown is not None else "", entry, detached)
-            await until_told()
+            told = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, told.set)
+            await told.wait()
         finally:
             if shown is not None:
                 await shown.stop()
@@ -449,12 +453,3 @@ def announce(known: Mapping[str, Any]) -> None:
     if known["page"]:
         console.print(f"Page {known['page']}", highlight=False, soft_wrap=True)
     typer.echo(f"export KUBECONFIG={known['kubeconfig']}")
-
-
-async def until_told() -> None:
-    """Wait for Ctrl-C or a request to end."""
-    told = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
-    await told.wait()

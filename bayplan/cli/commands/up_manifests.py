@@ -13,7 +13,7 @@ from ...apiserver.default_nodes import RESOURCES, ZONES, NodeModel
 from ...config.problems import Problems
 from ...errors import InputError
 from ...manifests.stage_documents import check_annotations, is_stages, read_stages
-from ...planning import InstanceType, read_instance_table
+from ...planning import read_instance_table
 from ...planning.amounts_text import read_amounts
 from ..options.scheduler_options import warn
 from ..render.consoles import print_notes
@@ -144,10 +144,6 @@ def read_shape(text: str, table: Path | None) -> NodeModel:
         raise InputError(
             f'--like: expected a type of the table ({known}) or amounts such as cpu=4,memory=16Gi; got "{text}"'
         )
-    return _of_type(found)
-
-
-def _of_type(found: InstanceType) -> NodeModel:
     labels = {"node.kubernetes.io/instance-type": found.name, **found.labels}
     zones = found.zones or ZONES
     return NodeModel(_texts(found.capacity), _texts(found.allocatable), zones, labels)

@@ -181,7 +181,11 @@ class VolumeController:
             return
         self._unbound[key] = None
         if claim.spec.volume_name:
-            self._bind_as_asked(claim)
+            volume: PersistentVolume | None = self._cluster.get(VOLUME, "", claim.spec.volume_name)
+            if volume is not None and (volume.is_bound_to(claim) or _may_have(volume, claim)):
+                self._bind(volume, claim)
+            else:
+                self._set_phase(claim, PENDING)
         else:
             self._find_volume(claim)
 
@@ -196,14 +200,6 @@ class VolumeController:
             self._bind(volume, claim)
         elif _names(volume) != (claim.namespace, claim.name):
             self._set_phase(claim, LOST)
-
-    def _bind_as_asked(self, claim: PersistentVolumeClaim) -> None:
-        """Bind a claim that names its volume."""
-        volume: PersistentVolume | None = self._cluster.get(VOLUME, "", claim.spec.volume_name)
-        if volume is not None and (volume.is_bound_to(claim) or _may_have(volume, claim)):
-            self._bind(volume, claim)
-        else:
-            self._set_phase(claim, PENDING)
 
     def _find_volume(self, claim: PersistentVolumeClaim) -> None:
         """Bind to an existing volume, provision one, or leave that to the scheduler for now."""

@@ -159,7 +159,13 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         if refusal:
             return PostFilterResult(), unschedulable(f"preemption: {refusal}")
         if not diagnosis.has(Code.Unschedulable):
-            return self._not_helpful()
+            nodes = self.handle.table.node_count
+            if self._useless is None or self._useless[0] != nodes:
+                account = Preemption(reasons=Counter({NOT_HELPFUL: nodes}))
+                text = no_node_available(nodes, account.reasons)
+                status = unschedulable(f"preemption: {text}")
+                self._useless = (nodes, PostFilterResult("", account), status)
+            return self._useless[1:]
         return self._preempt(state, pod, diagnosis)
 
     def _preempt(
@@ -193,16 +199,6 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             return SUCCESS
         text = f"preemption: found a potential placement for pod on node {chosen.node_name}"
         return Status(Code.Success, (f"{text}, preempting {len(chosen.pods)} victims",))
-
-    def _not_helpful(self) -> tuple[PostFilterResult, Status]:
-        """Result if removing pods helps on no node."""
-        nodes = self.handle.table.node_count
-        if self._useless is None or self._useless[0] != nodes:
-            account = Preemption(reasons=Counter({NOT_HELPFUL: nodes}))
-            text = no_node_available(nodes, account.reasons)
-            status = unschedulable(f"preemption: {text}")
-            self._useless = (nodes, PostFilterResult("", account), status)
-        return self._useless[1:]
 
     def _none_helped(self, reasons: Counter[str]) -> Status:
         """Status if preemption helps on no node, for these reasons."""

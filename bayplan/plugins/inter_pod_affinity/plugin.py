@@ -238,7 +238,11 @@ class InterPodAffinity(
         kept: AffinityState = state.read(FILTER_STATE)
         verdict = Verdict.accept(table, rows)
         if kept.affinity:
-            near = _near_all(kept, table, rows)
+            is_first = kept.is_first
+            near = np.ones(table.count(rows), dtype=np.bool_)
+            for key, tally in kept.affinity.items():
+                codes = table.labels.codes(key)[rows]
+                near &= codes != ABSENT if is_first else (tally.counts > 0).take(codes)
             verdict.reject(~near, REASON_AFFINITY, unresolvable=True)
         # A node is refused for the first reason that applies.
         for tallies, reason in (
@@ -309,16 +313,6 @@ def _tallies(looked_at: Iterable[Counted]) -> dict[str, DomainTally]:
             per_domain = tallies[label.key].counts + per_domain
         tallies[label.key] = DomainTally(label, per_domain)
     return tallies
-
-
-def _near_all(kept: AffinityState, table: NodeTable, rows: Rows) -> Bools:
-    """bool per row: every required affinity term is met there."""
-    is_first = kept.is_first
-    near = np.ones(table.count(rows), dtype=np.bool_)
-    for key, tally in kept.affinity.items():
-        codes = table.labels.codes(key)[rows]
-        near &= codes != ABSENT if is_first else (tally.counts > 0).take(codes)
-    return near
 
 
 def _near_any(tallies: Iterable[DomainTally], table: NodeTable, rows: Rows) -> Bools | None:

@@ -44,7 +44,18 @@ def spread_events(
         return _pod_helps(pod, before, after, constraints_of(pod))
 
     def after_node_change(pod: Pod, before: Node | None, after: Node | None) -> bool:
-        return _node_helps(before, after, constraints_of(pod))
+        constraints = constraints_of(pod)
+        if before is None or after is None:
+            node = required(Node, after if before is None else before)
+            return _has_all_keys(node, constraints)
+        counts = _has_all_keys(after, constraints)
+        if _has_all_keys(before, constraints) != counts:
+            return True
+        if not counts:
+            return False
+        keys = (constraint.topology_key for constraint in constraints)
+        moved = any(before.labels[key] != after.labels[key] for key in keys)
+        return moved or before.taints != after.taints
 
     return (
         wait_for(POD, POD_CHANGES, helps=after_pod_change),
@@ -70,22 +81,6 @@ def _pod_helps(
     if tolerates_more and any(constraint.honors_taints for constraint in constraints):
         return True
     return any(c.selects(before) != c.selects(after) for c in constraints)
-
-
-def _node_helps(
-    before: Node | None, after: Node | None, constraints: tuple[Constraint, ...]
-) -> bool:
-    if before is None or after is None:
-        node = required(Node, after if before is None else before)
-        return _has_all_keys(node, constraints)
-    counts = _has_all_keys(after, constraints)
-    if _has_all_keys(before, constraints) != counts:
-        return True
-    if not counts:
-        return False
-    keys = (constraint.topology_key for constraint in constraints)
-    moved = any(before.labels[key] != after.labels[key] for key in keys)
-    return moved or before.taints != after.taints
 
 
 def _has_all_keys(node: Node, constraints: tuple[Constraint, ...]) -> bool:

@@ -88,7 +88,13 @@ class Definitions:
         """Set the defaults of a definition, and which versions its objects may be stored in."""
         _check_types(tree)
         spec = tree["spec"] = tree.get("spec") or {}
-        set_name_defaults(spec)
+        names = spec.get("names")
+        if isinstance(names, dict) and names.get("kind"):
+            names.setdefault("singular", str(names["kind"]).lower())
+            names.setdefault("listKind", f"{names['kind']}List")
+        # Without a strategy it is the default port of a webhook that server-side apply no longer sets.
+        if not (spec.get("conversion") or {}).get("strategy"):
+            spec["conversion"] = {"strategy": "None"}
         status = dict((old or {}).get("status") or {})
         stored = list(status.get("storedVersions") or ())
         stored += [v for v in _storage_versions(spec)[:1] if v not in stored]
@@ -163,17 +169,6 @@ class Definitions:
             if not _is_true(conditions, "NamesAccepted"):
                 found.append(record.key[1])
         return found
-
-
-def set_name_defaults(spec: Tree) -> None:
-    """Set the names that are derived from the kind, and the conversion strategy None."""
-    names = spec.get("names")
-    if isinstance(names, dict) and names.get("kind"):
-        names.setdefault("singular", str(names["kind"]).lower())
-        names.setdefault("listKind", f"{names['kind']}List")
-    # Without a strategy it is the default port of a webhook that server-side apply no longer sets.
-    if not (spec.get("conversion") or {}).get("strategy"):
-        spec["conversion"] = {"strategy": "None"}
 
 
 def _check_types(tree: Tree) -> None:
