@@ -10,7 +10,7 @@ from ..kube.cluster_reader import FORBIDDEN, KINDS_READ, WORKLOADS, read_kind
 from ..kube.connection import Connection
 from ..kube.discovery import find_served
 from ..kube.live_cluster import read_version
-from .cluster_facts import ClusterFacts, FoundConfiguration, PodWebhook, SchedulerCommand
+from .checks import ClusterFacts, FoundConfiguration, PodWebhook, SchedulerCommand
 
 Tree = Mapping[str, Any]
 NOT_FOUND = 404

@@ -35,10 +35,10 @@ from .interface import (
     ReservePlugin,
     ScorePlugin,
     Settled,
+    typed_args,
 )
 from .scores import MAX_SCORE, scale_to_max
 from .status import SKIP, SUCCESS, Code, Status, failure, unresolvable, unschedulable, wait
-from .typed_args import typed_args
 from .verdict import Verdict
 
 __all__ = [

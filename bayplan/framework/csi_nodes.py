@@ -9,8 +9,7 @@ import numpy as np
 from ..api.storage import CSINode
 from ..table import Bools, Column, Ints, NodeTable, Rows
 from ..table.what_if import rows_in
-from .lister import Lister
-from .lister_changes import ObjectKey
+from .lister import Lister, ObjectKey
 
 NO_LIMIT = 2**62
 """A limit that no node reaches."""

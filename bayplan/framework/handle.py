@@ -25,8 +25,7 @@ from ..table.what_if import WhatIf
 from .cycle_state import CycleState
 from .faults import PluginFaults
 from .group_options import GroupOptions
-from .lister import Lister
-from .lister_changes import Follower
+from .lister import Follower, Lister
 from .status import SUCCESS, Status, failure
 
 if TYPE_CHECKING:
@@ -412,3 +411,25 @@ def gates_of(plugin: object) -> FeatureGates:
 def release_of(plugin: object) -> Release:
     """The release that a plugin decides for."""
     return gates_of(plugin).release
+
+
+def preemptor_kind(preemptor: Pod | GroupPreemptor) -> str:
+    """The name of the preemptor's kind in kube-scheduler's messages."""
+    return "podgroup" if isinstance(preemptor, GroupPreemptor) else "pod"
+
+
+def preempted_event(
+    victim: Pod, preemptor: Pod | GroupPreemptor, in_memory: bool = False
+) -> PodEvent:
+    """The event about a pod that was preempted; a group preempts in the whole cluster, not on a node."""
+    where = "cluster" if isinstance(preemptor, GroupPreemptor) else victim.node_name
+    note = f"Preempted by {preemptor_kind(preemptor)} {preemptor.uid} on node {where}"
+    return PodEvent(
+        regarding=victim,
+        type="Normal",
+        reason="Preempted",
+        action="Preempting",
+        note=f"{note} (in kube-scheduler memory)." if in_memory else note,
+        reporting_controller=preemptor.scheduler_name,
+        related=preemptor,
+    )

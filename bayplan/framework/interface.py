@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from enum import Enum
 from functools import cmp_to_key
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from ..amounts.rules import NO_RULES, AmountRules
 from ..api.custom import CustomResource
 from ..api.pod import Pod, PodSpec
 from ..api.pod_groups import PodGroup
+from ..errors import InputError
 from ..table import FIRST_ROW, Ints, NodeInfo, NodeTable, Rows, RowValues
 from .answer_checks import (
     check_each_score,
@@ -32,13 +33,14 @@ from .cycle_state import CycleState
 from .events import ANY_EVENT, EventWithHint
 from .placement import GroupTrial, Placement, PodGroupAssignments, PodGroupInfo, TryGroup
 from .status import SKIP, SUCCESS, Status
-from .typed_args import typed_args
 from .verdict import Verdict
 from .victims import Victims
 
 if TYPE_CHECKING:
     from .diagnosis import Diagnosis
     from .handle import Handle
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Scope(Enum):
@@ -449,3 +451,13 @@ EXTENSION_POINTS: dict[str, type[Plugin]] = {
     "placement_score": PlacementScorePlugin,
 }
 """The extension points by their name in code; the configuration spells them in camelCase."""
+
+
+def typed_args(kind: type[T], args: Any) -> T:
+    """`args` as `kind`: unchanged, the defaults for None, or converted from a mapping; InputError if it is invalid."""
+    if isinstance(args, kind):
+        return args
+    try:
+        return msgspec.convert({} if args is None else args, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(f"args: {error}") from error

@@ -11,8 +11,7 @@ from typing import Any
 from ..api.pod import Pod
 from ..api.selectors import LabelSelector, Requirement
 from ..api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
-from .lister import Lister
-from .lister_changes import Follower, ObjectKey
+from .lister import Follower, Lister, ObjectKey
 
 CONTROLLERS = {kind.kind: kind for kind in (ReplicationController, ReplicaSet, StatefulSet)}
 SELECTING_KINDS = (Service.kind, *CONTROLLERS)

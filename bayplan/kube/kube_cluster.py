@@ -22,8 +22,7 @@ from ..clock import Clock
 from ..cluster.objects import pod_life
 from ..cluster.objects.object_index import ClusterObject, ObjectIndex, describe
 from ..errors import ApiError, ConflictError, DecodeError, NotFoundError
-from ..framework.handle import PodEvent
-from ..framework.preemptor import preempted_event
+from ..framework.handle import PodEvent, preempted_event
 from .connection import (
     JSON,
     MERGE_PATCH,

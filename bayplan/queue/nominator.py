@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from ..api.pod import Pod
-from ..framework.lister_changes import ChangeLog
+from ..framework.lister import ChangeLog
 
 FindPod = Callable[[str, str], Pod | None]
 """(namespace, name) -> the current pod; None when it was deleted."""

@@ -18,8 +18,7 @@ from .catalog import (
     plugin_faults,
 )
 from .cycle import Scheduler
-from .group_attempt import GroupAttempt, MemberTrial
-from .group_cause import cause_of, run_to_tell
+from .group_attempt import GroupAttempt, MemberTrial, cause_of, run_to_tell
 from .inquiry import GroupInquiry, Inquiry, gated_attempts
 from .parts import PluginSource, SchedulerSettings
 from .select_host import FirstByName, RandomTies, TieBreak

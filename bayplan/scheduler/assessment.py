@@ -16,7 +16,7 @@ from ..errors import EngineDisagreementError
 from ..framework import Code, Status
 from ..framework.interface import Preemption
 from ..framework.victims import Victims
-from ..plugins.default_preemption.candidates import cost, earliest_start
+from ..plugins.default_preemption.by_amounts import cost, earliest_start
 from ..table import Ints
 from ..table.pod_matrix import start_of
 from .inquiry import Inquiry

@@ -33,7 +33,7 @@ from ..queue.scheduling_queue import SchedulingQueue
 from ..releases.feature_gates import FeatureGates
 from ..runtime import ProfileRuntime, Registry
 from ..runtime.executor import HoldingExecutor, InlineExecutor
-from ..runtime.hint_guards import AFTER_FAULTS, guarded_hint, guarded_sort_key
+from ..runtime.plugin_failures import AFTER_FAULTS, guarded_hint, guarded_sort_key
 from ..runtime.profile import initialization_error
 from ..runtime.waiting_pods import HeldPods
 from .binding import BindingTools

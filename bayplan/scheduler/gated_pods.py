@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ..api.pod import Pod, PodSpec, intern_spec
 from ..api.pod_status import EMPTY_STATUS, PodStatus, PodWiseStatus
-from ..framework.lister_changes import ChangeFeed, ObjectKey
+from ..framework.lister import ChangeFeed, ObjectKey
 from ..releases.feature_gates import FeatureGates
 from .event_handlers import PodReader
 from .parts import SchedulerCluster

@@ -12,13 +12,14 @@ from typer.testing import CliRunner
 
 from bayplan.apiserver.server import make_kubeconfig
 from bayplan.cli.main import app
-from bayplan.doctor.checks import find_all, short_note
-from bayplan.doctor.cluster_facts import (
+from bayplan.doctor.checks import (
     ClusterFacts,
     Finding,
     FoundConfiguration,
     PodWebhook,
     SchedulerCommand,
+    find_all,
+    short_note,
 )
 from bayplan.doctor.live_facts import _commands, _configurations, _webhooks, read_facts
 from bayplan.kube.connection import Connection

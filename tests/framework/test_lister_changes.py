@@ -1,7 +1,7 @@
 """Following: the changes of a lister since the last read."""
 
 from bayplan.framework.handle import EmptyLister
-from bayplan.framework.lister_changes import Follower, ObjectKey, ObjectLog
+from bayplan.framework.lister import Follower, ObjectKey, ObjectLog
 from bayplan.table.changes import KEEP
 from bayplan.testing.builders import ObjectLister
 from bayplan.testing.storage import make_claim, make_volume

@@ -12,11 +12,7 @@ import pytest
 
 from bayplan.clock import ManualClock
 from bayplan.errors import ApiError, NotFoundError
-from bayplan.kube.candidate import (
-    CandidateSpec,
-    CoordinatedElector,
-    LeaseCandidate,
-)
+from bayplan.kube.leader import CandidateSpec, CoordinatedElector, LeaseCandidate
 from tests.rig.api_server import START
 from tests.rig.virtual_time import run_virtual
 

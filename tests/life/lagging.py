@@ -6,7 +6,7 @@ from typing import Any
 
 from bayplan.cluster.memory.object_store import MemoryCluster
 from bayplan.cluster.objects.object_index import UNVERSIONED_KINDS
-from bayplan.framework.lister_changes import ObjectKey
+from bayplan.framework.lister import ObjectKey
 
 
 class LaggingCluster:

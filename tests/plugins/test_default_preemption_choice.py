@@ -7,7 +7,7 @@ import pytest
 from bayplan.api.pod import Pod
 from bayplan.api.workloads import PodDisruptionBudget
 from bayplan.framework.victims import Victims
-from bayplan.plugins.default_preemption.candidates import best_candidate
+from bayplan.plugins.default_preemption.by_amounts import best_candidate
 from bayplan.plugins.default_preemption.disruption_budgets import Budgets
 from bayplan.testing.builders import make_object, make_pod
 

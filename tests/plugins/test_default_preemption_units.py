@@ -20,7 +20,7 @@ from bayplan.framework import (
 )
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.interface import Preemption
-from bayplan.plugins.default_preemption.candidates import NO_VICTIMS
+from bayplan.plugins.default_preemption.by_amounts import NO_VICTIMS
 from bayplan.plugins.default_preemption.plugin import DefaultPreemption
 from bayplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit

@@ -21,7 +21,7 @@ from bayplan.framework.handle import Handle, NoNominations
 from bayplan.framework.placement import Placement, PodGroupInfo
 from bayplan.runtime import Filtering, PluginRunError
 from bayplan.runtime.commit_plugins import Committing
-from bayplan.runtime.placement_plugins import Placing
+from bayplan.runtime.profile import Placing
 from bayplan.testing.builders import make_node, make_pod, make_table
 
 TABLE = make_table(make_node("a"), make_node("b"))

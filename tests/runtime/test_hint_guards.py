@@ -24,7 +24,7 @@ from bayplan.framework.events import (
 from bayplan.framework.faults import PluginFaults
 from bayplan.framework.interface import QueuedPod
 from bayplan.plugins.priority_sort import PrioritySort
-from bayplan.runtime.hint_guards import AFTER_FAULTS, guarded_hint, guarded_sort_key
+from bayplan.runtime.plugin_failures import AFTER_FAULTS, guarded_hint, guarded_sort_key
 from bayplan.testing.builders import make_pod
 
 WAITING = make_pod("p", labels={"app": "web"}, cpu="1")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.table.row_counts import RowCounts
+from bayplan.table.volumes import RowCounts
 
 steps = st.lists(st.tuples(st.sampled_from("xy"), st.integers(0, 2)), max_size=20)
 

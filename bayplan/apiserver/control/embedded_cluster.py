@@ -26,8 +26,7 @@ from ...clock import Clock
 from ...cluster.objects import pod_life
 from ...cluster.objects.object_index import AnyObject, ClusterObject, ObjectIndex
 from ...errors import ApiError, ConflictError, NotFoundError
-from ...framework.handle import Client, PodEvent
-from ...framework.preemptor import preempted_event
+from ...framework.handle import Client, PodEvent, preempted_event
 from ..registry.object_admission import kind_of
 from ..registry.object_registry import DeleteOptions, ObjectRegistry
 from ..registry.pods import PODS, set_conditions

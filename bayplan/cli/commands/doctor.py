@@ -23,7 +23,7 @@ from ..options.scheduler_options import RECURSIVE, read_files, reading_files
 from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form
 
 if TYPE_CHECKING:
-    from ...doctor.cluster_facts import ClusterFacts
+    from ...doctor.checks import ClusterFacts
 
 MAY_DIFFER = 1
 
@@ -58,8 +58,7 @@ def doctor(
 
     from ...api.wire.sourced import keeping_sources
     from ...config.releases import recorded_version
-    from ...doctor.checks import find_all
-    from ...doctor.cluster_facts import ClusterFacts, count_kubelets
+    from ...doctor.checks import ClusterFacts, count_kubelets, find_all
     from ..render.explanation import render_findings
 
     with keeping_sources(), reading_files(filename, recursive=recursive) as paths:

@@ -233,8 +233,7 @@ def serve(
     options: UpOptions, entry: ClusterEntry | None, detached: DetachedServer | None = None
 ) -> None:
     """Serve until a signal."""
-    from ...apiserver.default_nodes import NodeModel
-    from .up_manifests import add_nodes, load, read_manifests, read_shape
+    from .up_manifests import NodeModel, add_nodes, load, read_manifests, read_shape
 
     version = options.kubernetes_version
     gates = read_gates(options.feature_gates, version)

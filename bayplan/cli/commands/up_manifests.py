@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...api.pod_stages import StageRule
 from ...api.resources import CPU, MEMORY
 from ...api.text.quantity import format_quantity
-from ...apiserver.default_nodes import RESOURCES, ZONES, NodeModel
+from ...apiserver.control.kubelet_statuses import condition, missing_status
 from ...config.problems import Problems
 from ...errors import InputError
 from ...manifests.stage_documents import check_annotations, is_stages, read_stages
@@ -25,6 +26,62 @@ if TYPE_CHECKING:
 
 Tree = dict[str, Any]
 TABLE = "plan/instance-types.csv"
+ZONES = ("zone-a", "zone-b", "zone-c")
+RESOURCES = {
+    "cpu": "8",
+    "memory": "32Gi",
+    "ephemeral-storage": "100Gi",
+    "hugepages-1Gi": "0",
+    "hugepages-2Mi": "0",
+    "pods": "110",
+}
+
+
+@dataclass(frozen=True)
+class NodeModel:
+    """Properties of equal nodes: amounts as quantities, zones in turn, and labels."""
+
+    capacity: Mapping[str, str] = field(default_factory=lambda: RESOURCES)
+    allocatable: Mapping[str, str] = field(default_factory=lambda: RESOURCES)
+    zones: tuple[str, ...] = ZONES
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+DEFAULT_SHAPE = NodeModel()
+
+
+def make_nodes(count: int, now: str, shape: NodeModel = DEFAULT_SHAPE) -> list[Tree]:
+    """A number of equal, ready nodes, in the zones in turn."""
+    return [
+        _make_node(f"node-{number}", shape.zones[number % len(shape.zones)], now, shape)
+        for number in range(count)
+    ]
+
+
+def _make_node(name: str, zone: str, now: str, shape: NodeModel) -> Tree:
+    labels = {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "topology.kubernetes.io/zone": zone,
+        "topology.kubernetes.io/region": "local",
+        **shape.labels,
+    }
+    conditions = [
+        condition("MemoryPressure", "False", "KubeletHasSufficientMemory", now),
+        condition("DiskPressure", "False", "KubeletHasNoDiskPressure", now),
+        condition("PIDPressure", "False", "KubeletHasSufficientPID", now),
+    ]
+    amounts = {"capacity": dict(shape.capacity), "allocatable": dict(shape.allocatable)}
+    status = {**amounts, "conditions": conditions}
+    tree: Tree = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {},
+        "status": status,
+    }
+    return {**tree, "status": {**status, **missing_status(tree, now)}}
 
 
 class UpManifests(NamedTuple):
@@ -65,7 +122,6 @@ def load(server: ApiServer, manifests: UpManifests) -> None:
 
 def add_nodes(server: ApiServer, count: int, shape: NodeModel) -> None:
     """Put so many nodes into the cluster, unless they are there."""
-    from ...apiserver.default_nodes import make_nodes
 
     for node in make_nodes(count, server.registry.now(), shape):
         server.load(node)

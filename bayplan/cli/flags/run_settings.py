@@ -20,9 +20,8 @@ from .command import FlagValues
 if TYPE_CHECKING:
     from ...clock import Clock
     from ...config.types import LeaderElection, SchedulerConfiguration
-    from ...kube.candidate import LeaseCandidate
     from ...kube.connection import Connection
-    from ...kube.leader import ElectionTimes, LeaderElector
+    from ...kube.leader import ElectionTimes, LeaderElector, LeaseCandidate
     from ...releases.feature_gates import FeatureGates
     from ...releases.release import Release
 
@@ -311,7 +310,7 @@ def make_elector(
     identity = make_identity()
     if not gates.enabled("CoordinatedLeaderElection"):
         return LeaderElector(lock, identity, clock, times), None
-    from ...kube.candidate import CandidateSpec, CoordinatedElector, LeaseCandidate
+    from ...kube.leader import CandidateSpec, CoordinatedElector, LeaseCandidate
 
     spec = CandidateSpec(
         election.resource_namespace,

@@ -40,7 +40,7 @@ from .table_layout import Listing, Piece
 from .tables import section
 
 if TYPE_CHECKING:
-    from ...doctor.cluster_facts import Finding
+    from ...doctor.checks import Finding
     from ...drivers.decision_log import LoggedAttempt
 
 MAX_GROUPS = 8

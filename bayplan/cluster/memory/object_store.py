@@ -16,8 +16,7 @@ from ...api.pod import Pod, PodCondition, PodStatus
 from ...api.pod_groups import GroupPreemptor, PodGroup
 from ...clock import Clock
 from ...errors import ConflictError, NotFoundError
-from ...framework.handle import Client, PodEvent
-from ...framework.preemptor import preempted_event
+from ...framework.handle import Client, PodEvent, preempted_event
 from ..objects import pod_life
 from ..objects.object_index import (
     NOTHING,

@@ -13,7 +13,7 @@ from ...api.meta import KubeObject
 from ...api.node import Node
 from ...api.pod import Pod
 from ...errors import ConflictError, NotFoundError
-from ...framework.lister_changes import ObjectKey, ObjectLog
+from ...framework.lister import ObjectKey, ObjectLog
 
 ClusterObject: TypeAlias = Pod | Node | KubeObject
 AnyObject = TypeVar("AnyObject", bound=ClusterObject)

@@ -16,7 +16,7 @@ from ...api.pod_groups import GroupPreemptor
 from ...api.pod_status import DISRUPTION_TARGET, POD_SCHEDULED
 from ...api.wire.interning import shared
 from ...clock import Clock, rfc3339
-from ...framework.preemptor import preemptor_kind
+from ...framework.handle import preemptor_kind
 
 PREEMPTION = "PreemptionByScheduler"
 

@@ -10,8 +10,7 @@ from ...api.devices import DeviceTaintRule, ResourceSlice
 from ...api.dra import DeviceClass, ResourceClaim
 from ...table import NodeTable
 from ..handle import Handle
-from ..lister import Lister
-from ..lister_changes import Follower
+from ..lister import Follower, Lister
 from .claims import Allocated, TrackedClaims
 from .device_pools import Amounts, DeviceId, Offer, PoolId, PoolView
 from .features import ALL_FEATURES, DeviceFeatures

@@ -14,7 +14,7 @@ from typing import Protocol, cast
 import numpy as np
 
 from ...amounts import FitRule
-from ...amounts.removing import PodRemoval, count_short
+from ...amounts.removing import PRIORITY_OFFSET, PodRemoval, count_short
 from ...api.pod import Pod, PodClass
 from ...framework import SUCCESS, CycleState, FilterPlugin, Status, failure
 from ...framework.diagnosis import Diagnosis
@@ -23,9 +23,10 @@ from ...framework.handle import FilterRunner, Handle
 from ...framework.reserved import Reserved
 from ...framework.victims import Victims
 from ...table import Bools, Ints, NodeInfo, NodeTable
-from ...table.pod_matrix import PodMatrix, by_importance
-from .candidates import NO_VICTIMS
+from ...table.pod_matrix import PodMatrix, by_importance, start_of
 from .disruption_budgets import Budgets
+
+NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
 class ByAmounts:
@@ -165,3 +166,24 @@ def room_filters(handle: Handle) -> RoomFilters:
     """The filters of the profile of `handle`."""
     assert handle.filters is not None, "the profile sets handle.filters before the first pod"
     return cast("RoomFilters", handle.filters)
+
+
+def best_candidate(candidates: Iterable[Victims]) -> Victims:
+    """The node with the least important victims; ties go to the latest start, then to the first name."""
+    ordered = sorted(candidates, key=lambda victims: victims.node_name)
+    cheapest = min(cost(victims) for victims in ordered)
+    tied = [victims for victims in ordered if cost(victims) == cheapest]
+    return max(tied, key=earliest_start)  # of equal ones, max takes the first
+
+
+def cost(victims: Victims) -> tuple[int, int, int, int]:
+    """Broken budgets, the priority of the most important victim, the sum of priorities lost, the number of pods."""
+    priorities = [pod.priority for pod in victims.pods]
+    total = sum(priority + PRIORITY_OFFSET for priority in priorities)
+    return victims.pdb_violations, priorities[0], total, len(priorities)
+
+
+def earliest_start(victims: Victims) -> int:
+    """Time when the first of the most important victims started."""
+    highest = max(pod.priority for pod in victims.pods)
+    return min(start_of(pod) for pod in victims.pods if pod.priority == highest)

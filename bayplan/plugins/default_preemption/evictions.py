@@ -12,8 +12,8 @@ from ...api.pod import Pod
 from ...api.pod_groups import GroupPreemptor
 from ...errors import ApiError
 from ...framework import SUCCESS, Plugin, Status, failure
+from ...framework.handle import preempted_event
 from ...framework.interface import Preemption
-from ...framework.preemptor import preempted_event
 from ...framework.victims import Victims
 from ...observe.group_metrics import BY_POD, BY_POD_GROUP
 

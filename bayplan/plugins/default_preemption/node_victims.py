@@ -21,8 +21,7 @@ from ...framework.victims import Victims
 from ...table import Bools, Ints, NodeTable
 from ...table.pod_matrix import by_importance
 from ...table.what_if import WhatIf
-from .by_amounts import BesideRoom
-from .candidates import NO_VICTIMS, best_candidate
+from .by_amounts import NO_VICTIMS, BesideRoom, best_candidate
 from .disruption_budgets import Budgets
 from .for_groups import VictimUnit, violations
 

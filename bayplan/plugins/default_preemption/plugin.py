@@ -52,8 +52,7 @@ from ...framework.row_statuses import no_node_available
 from ...framework.victims import Victims
 from ...observe.group_metrics import BY_POD, BY_POD_GROUP
 from ...table.pod_matrix import PodMatrix
-from .by_amounts import BesideRoom, ByAmounts, RoomFilters, room_filters
-from .candidates import NO_VICTIMS, best_candidate
+from .by_amounts import NO_VICTIMS, BesideRoom, ByAmounts, RoomFilters, best_candidate, room_filters
 from .disruption_budgets import BudgetFollower, Budgets
 from .evictions import VictimEvictions
 from .for_groups import (

@@ -59,7 +59,7 @@ from ...table import (
     marks_of_domains,
     term_selects,
 )
-from ...table.tally import DomainTally
+from ...table.labels import DomainTally
 from .hints import affinity_events
 from .resolved_terms import OwnTerms
 

@@ -15,11 +15,9 @@ import numpy as np
 from ...api.storage import VolumeAttachment
 from ...framework import Handle
 from ...framework.csi_nodes import CSINodes
-from ...framework.lister import Lister
-from ...framework.lister_changes import Follower, ObjectKey
+from ...framework.lister import Follower, Lister, ObjectKey
 from ...table import Column, Ints, NodeTable
-from ...table.row_counts import RowCounts
-from ...table.volumes import ClaimUse, VolumeRef
+from ...table.volumes import ClaimUse, RowCounts, VolumeRef
 from .identity import Attached, Identifier, Identity, VolumeFault
 
 Dependency = tuple[str, str]

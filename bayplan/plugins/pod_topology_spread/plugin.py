@@ -41,7 +41,7 @@ from ...framework import (
 from ...framework.events import EventWithHint
 from ...framework.handle import release_of
 from ...table import ABSENT, DomainCounts, Ints, LabelColumn, NodeTable, PodTerm, Rows, RowValues
-from ...table.tally import DomainTally
+from ...table.labels import DomainTally
 from .constraints import SYSTEM_CONSTRAINTS, Constraint, ConstraintsCache
 from .eligibility import Domains, EligibilityCache
 from .hints import spread_events

@@ -13,8 +13,7 @@ import numpy as np
 
 from ...api.storage import AVAILABLE, PersistentVolume, PersistentVolumeClaim
 from ...errors import BayplanError
-from ...framework.lister import Lister
-from ...framework.lister_changes import ObjectKey
+from ...framework.lister import Lister, ObjectKey
 from ...table import Bools, Column, Ints, NodeTable, Rows, Size
 from ...table.reach import Alternatives, Reach, alternatives_of, match_alternatives
 from .assumed import AssumedObjects

@@ -23,8 +23,7 @@ from ...api.storage import (
 from ...errors import BayplanError, InputError
 from ...framework import Handle
 from ...framework.csi_nodes import CSINodes
-from ...framework.lister import Lister
-from ...framework.lister_changes import Follower, ObjectKey
+from ...framework.lister import Follower, Lister, ObjectKey
 from ...table import Bools, Column, Ints, NodeTable, Rows, Size
 from ...table.reach import EVERYWHERE, Alternatives, Reach, alternatives_of, match_alternatives
 from .assumed import AssumedObjects

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.apiserver.default_nodes import make_nodes
-from bayplan.cli.commands.up_manifests import read_shape
+from bayplan.cli.commands.up_manifests import make_nodes, read_shape
 from bayplan.errors import InputError
 
 
