@@ -16,10 +16,9 @@ from .files import KIND
 from .gates import GateSettings
 from .generations import GENERATIONS
 from .internal_form import Reading, read_component
-from .legacy.policy import read_policy
-from .legacy.policy_files import API_VERSION as POLICY_VERSION
-from .legacy.policy_files import CONFIG_MAP_KEY, CONFIG_MAP_KIND, ConfigMapFile
-from .legacy.policy_files import KIND as POLICY_KIND
+from .legacy.policy import API_VERSION as POLICY_VERSION
+from .legacy.policy import CONFIG_MAP_KEY, CONFIG_MAP_KIND, ConfigMapFile, read_policy
+from .legacy.policy import KIND as POLICY_KIND
 from .problems import Literally, Problem, Problems
 from .types import SchedulerConfiguration
 

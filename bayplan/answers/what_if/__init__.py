@@ -15,8 +15,7 @@ from .node_search import fit_with_nodes
 from .object_changes import Add, Delete, Patch, Scale
 from .question import ask_what_if
 from .resizes import Resize, parse_resources
-from .rounds import Drain
-from .upgrades import Upgrade
+from .rounds import Drain, Upgrade
 
 __all__ = [
     "Add",

@@ -30,8 +30,7 @@ from .node_changes import AddTaint, Cordon, RemoveTaint, Uncordon
 from .node_copies import AddNodes
 from .object_changes import Add, Delete, Patch, Scale
 from .resizes import Resize, check_amount
-from .rounds import Drain
-from .upgrades import Upgrade
+from .rounds import Drain, Upgrade
 
 KIND = "WhatIf"
 

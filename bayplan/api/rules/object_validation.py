@@ -21,13 +21,11 @@ from ..text.name_faults import (
 )
 from ..wire.kinds import group_of, resource_name
 from . import (
-    autoscaler_rules,
     data_rules,
     device_rules,
     job_rules,
     network_rules,
     pod_rules,
-    service_rules,
     storage_rules,
     workload_rules,
 )
@@ -146,7 +144,7 @@ _CHECKS: dict[str, Callable[[Part], None]] = {
     "daemonsets.apps": workload_rules.check_daemon_set,
     "deployments.apps": workload_rules.check_deployment,
     "endpointslices.discovery.k8s.io": network_rules.check_endpoint_slice,
-    "horizontalpodautoscalers.autoscaling": autoscaler_rules.check_autoscaler,
+    "horizontalpodautoscalers.autoscaling": workload_rules.check_autoscaler,
     "ingressclasses.networking.k8s.io": network_rules.check_ingress_class,
     "ingresses.networking.k8s.io": network_rules.check_ingress,
     "jobs.batch": job_rules.check_job,
@@ -157,7 +155,7 @@ _CHECKS: dict[str, Callable[[Part], None]] = {
     "nodes": data_rules.check_node,
     "persistentvolumeclaims": _of_spec(check_claim_spec),
     "persistentvolumes": storage_rules.check_volume,
-    "poddisruptionbudgets.policy": autoscaler_rules.check_budget,
+    "poddisruptionbudgets.policy": workload_rules.check_budget,
     "pods": pod_rules.check_pod,
     "priorityclasses.scheduling.k8s.io": data_rules.check_priority_class,
     "replicasets.apps": workload_rules.check_replica_set,
@@ -169,7 +167,7 @@ _CHECKS: dict[str, Callable[[Part], None]] = {
     f"roles.{GROUP}": partial(check_role, is_namespaced=True),
     "runtimeclasses.node.k8s.io": data_rules.check_runtime_class,
     "secrets": data_rules.check_secret,
-    "services": service_rules.check_service,
+    "services": network_rules.check_service,
     "statefulsets.apps": workload_rules.check_stateful_set,
     "storageclasses.storage.k8s.io": storage_rules.check_storage_class,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": data_rules.check_webhooks,

@@ -7,12 +7,13 @@ pkg/scheduler/apis/config/validation/validation.go, all of v1.20.
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import structs
+import msgspec
+from msgspec import field, structs
 
 from ...choices import PROVIDER_NAMES
 from ...errors import ConfigError, one_of
 from ...releases.feature_gates import FeatureGates
-from ..decode import decode
+from ..decode import Int32, Int64, decode
 from ..defaults import default_plugin_config
 from ..gates import DEFAULT_POD_TOPOLOGY_SPREAD, GateSettings
 from ..generations import V1BETA1
@@ -21,20 +22,15 @@ from ..plugin_args import (
     InterPodAffinityArgs,
     NodeLabelArgs,
     RequestedToCapacityRatioArgs,
+    ResourceSpec,
     ServiceAffinityArgs,
+    UtilizationShapePoint,
     fill_in,
 )
 from ..problems import Problem, Problems
-from ..types import PluginRef, Plugins, PluginSet, Profile, SchedulerConfiguration
+from ..types import Extender, PluginRef, Plugins, PluginSet, Profile, SchedulerConfiguration
 from ..validation import validate_config
 from .older_plugins import CLUSTER_AUTOSCALER_PROVIDER, DEFAULT_PROVIDER, with_selector_spread
-from .policy_files import (
-    API_VERSION,
-    LegacyExtender,
-    PolicyFile,
-    PredicateFile,
-    PriorityFile,
-)
 from .policy_plugins import (
     DEFAULT_PREDICATES,
     DEFAULT_PRIORITIES,
@@ -54,6 +50,109 @@ from .policy_plugins import (
 
 PROVIDERS = dict(zip(PROVIDER_NAMES, (DEFAULT_PROVIDER, CLUSTER_AUTOSCALER_PROVIDER), strict=True))
 _MAX_WEIGHT = 2**31 - 1
+API_VERSION = "v1"
+KIND = "Policy"
+CONFIG_MAP_KIND = "ConfigMap"
+CONFIG_MAP_KEY = "policy.cfg"
+_NANO = 10**9
+
+
+class LabelsFile(msgspec.Struct, frozen=True, rename="camel"):
+    """Labels that pods of one service must share."""
+
+    labels: tuple[str, ...] = ()
+
+
+class LabelsPresenceFile(msgspec.Struct, frozen=True, rename="camel"):
+    """Labels a node must have, or must not have."""
+
+    labels: tuple[str, ...] = ()
+    presence: bool = False
+
+
+class PredicateArgumentFile(msgspec.Struct, frozen=True, rename="camel"):
+    """The argument of a predicate: exactly one member."""
+
+    service_affinity: LabelsFile | None = None
+    labels_presence: LabelsPresenceFile | None = None
+
+
+class PredicateFile(msgspec.Struct, frozen=True, rename="camel"):
+    """A predicate, by its name from before plugins."""
+
+    name: str = ""
+    argument: PredicateArgumentFile | None = None
+
+
+class ServiceAntiAffinityFile(msgspec.Struct, frozen=True, rename="camel"):
+    """The label to spread the pods of a service over."""
+
+    label: str = ""
+
+
+class LabelPreferenceFile(msgspec.Struct, frozen=True, rename="camel"):
+    """A preferred, or disliked, label."""
+
+    label: str = ""
+    presence: bool = False
+
+
+class RatioFile(msgspec.Struct, frozen=True, rename="camel"):
+    """The arguments of RequestedToCapacityRatio."""
+
+    shape: tuple[UtilizationShapePoint, ...] = ()
+    resources: tuple[ResourceSpec, ...] = ()
+
+
+class PriorityArgumentFile(msgspec.Struct, frozen=True, rename="camel"):
+    """The argument of a priority: exactly one member."""
+
+    service_anti_affinity: ServiceAntiAffinityFile | None = None
+    label_preference: LabelPreferenceFile | None = None
+    requested_to_capacity_ratio_arguments: RatioFile | None = None
+
+
+class PriorityFile(msgspec.Struct, frozen=True, rename="camel"):
+    """A priority function, by its name from before plugins."""
+
+    name: str = ""
+    weight: Int64 = 0
+    argument: PriorityArgumentFile | None = None
+
+
+class LegacyExtender(Extender, frozen=True, rename="camel"):
+    """An extender, as it was written then; its field names are case-insensitive."""
+
+    enable_https: bool = False
+    http_timeout_s: Int64 = field(default=0, name="httpTimeout")
+
+    def to_extender(self) -> Extender:
+        """Returns the extender as the current format has it."""
+        members = structs.asdict(self) | {"http_timeout_s": self.http_timeout_s / _NANO}
+        return Extender(**members)
+
+
+class PolicyFile(msgspec.Struct, frozen=True, rename="camel"):
+    """The file. Absent predicates differ from an empty list of them."""
+
+    api_version: str = API_VERSION
+    kind: str = KIND
+    predicates: tuple[PredicateFile, ...] | None = None
+    priorities: tuple[PriorityFile, ...] | None = None
+    extenders: tuple[LegacyExtender, ...] = ()
+    hard_pod_affinity_symmetric_weight: Int32 = 0
+    always_check_all_predicates: bool = False
+
+
+class ConfigMapFile(msgspec.Struct, frozen=True, rename="camel"):
+    """A ConfigMap with a configuration."""
+
+    api_version: str = API_VERSION
+    kind: str = CONFIG_MAP_KIND
+    metadata: Any = None
+    data: dict[str, Any] = field(default_factory=dict)
+    binary_data: Any = None
+    immutable: Any = None
 
 
 def provider_reading(name: str, feature_gates: GateSettings | None = None) -> Reading:

@@ -14,8 +14,15 @@ from ..lister import Follower, Lister
 from .claims import Allocated, TrackedClaims
 from .device_pools import Amounts, DeviceId, Offer, PoolId, PoolView
 from .features import ALL_FEATURES, DeviceFeatures
-from .inventory import EVERY_ROW, Candidate, Inventory, NodeOffers
-from .selection import DeviceClasses, ExpressionFault, Selection
+from .inventory import (
+    EVERY_ROW,
+    Candidate,
+    DeviceClasses,
+    ExpressionFault,
+    Inventory,
+    NodeOffers,
+    Selection,
+)
 
 SHARED = "devices"
 
