@@ -35,7 +35,7 @@ from .group_account import (
 from .manifest_changes import ChangeKind, ObjectChange, ObjectRef, pointer
 from .remedies.proposal import plain, remove, replace, smallest
 from .situation import Situation, steps_of
-from .what_if.node_copies import free_names, nodes_like
+from .what_if.node_changes import free_names, nodes_like
 
 MAX_PATTERNS = 5
 """Kinds of nodes of which copies are tried."""

@@ -9,8 +9,7 @@ from .answer import PodChange, WhatIfAnswer, WhatIfState, Where
 from .application import Apply
 from .change import ClusterChange
 from .change_file import read_change_file
-from .node_changes import AddTaint, Cordon, RemoveTaint, Uncordon
-from .node_copies import AddNodes
+from .node_changes import AddNodes, AddTaint, Cordon, RemoveTaint, Uncordon
 from .node_search import fit_with_nodes
 from .object_changes import Add, Delete, Patch, Scale
 from .question import ask_what_if

@@ -26,8 +26,7 @@ from ...manifests.sources import read_documents, shown_name
 from ...manifests.timeline import added_objects, read_change
 from ...sim.plain_part import attribute_of
 from .change import ClusterChange
-from .node_changes import AddTaint, Cordon, RemoveTaint, Uncordon
-from .node_copies import AddNodes
+from .node_changes import AddNodes, AddTaint, Cordon, RemoveTaint, Uncordon
 from .object_changes import Add, Delete, Patch, Scale
 from .resizes import Resize, check_amount
 from .rounds import Drain, Upgrade

@@ -13,7 +13,7 @@ from ...sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..stage import PlaceOf
 from .answer import NodeSearch, WhatIfAnswer
 from .change import ClusterChange
-from .node_copies import AddNodes
+from .node_changes import AddNodes
 from .question import ask_what_if
 
 Counts: TypeAlias = tuple[int, ...]

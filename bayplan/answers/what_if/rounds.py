@@ -31,8 +31,7 @@ from ..input_gaps import eviction_gaps
 from ..references import find_node
 from ..stage import Stage
 from .change import NodesChange, check_field, check_seconds
-from .node_changes import cordoned, uncordoned
-from .node_copies import add_node_like, free_names
+from .node_changes import add_node_like, cordoned, free_names, uncordoned
 from .object_changes import empty_node
 
 FORCED = "no controller recreates it; it counts as created again"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ...choices import DEFAULT_COPIES
+from ..options.cluster_options import USAGE
 from ..options.option_groups import option, option_group, takes_options
 from ..options.scheduler_options import (
     PENDING,
@@ -17,9 +18,7 @@ from ..options.scheduler_options import (
     takes_question,
     warn,
 )
-from ..options.usage_options import USAGE
-from ..render.answer_output import is_whole, print_answer
-from ..render.plain_data import ANSWER_FORM, AnswerForm
+from ..render.plain_data import ANSWER_FORM, AnswerForm, is_whole, print_answer
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:

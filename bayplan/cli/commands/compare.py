@@ -30,9 +30,8 @@ from ..options.scheduler_options import (
     read_cluster,
     reading_files,
 )
-from ..render.answer_output import is_whole, print_answer
 from ..render.html import html_to
-from ..render.plain_data import ANSWER_FORM, AnswerForm
+from ..render.plain_data import ANSWER_FORM, AnswerForm, is_whole, print_answer
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:

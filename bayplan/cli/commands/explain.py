@@ -12,7 +12,7 @@ import typer
 from ...api.own_documents import API_VERSION
 from ...choices import NEAREST
 from ...errors import InputError
-from ..options.cluster_options import with_namespace
+from ..options.cluster_options import USAGE, with_namespace
 from ..options.option_groups import (
     argument,
     option,
@@ -22,9 +22,15 @@ from ..options.option_groups import (
     takes_options,
 )
 from ..options.scheduler_options import Question, takes_question
-from ..options.usage_options import USAGE
-from ..render.answer_output import print_answer, print_settlement
-from ..render.plain_data import ANSWER_FORM, AnswerForm, pod_line, print_in_form, with_remarks
+from ..render.plain_data import (
+    ANSWER_FORM,
+    AnswerForm,
+    pod_line,
+    print_answer,
+    print_in_form,
+    print_settlement,
+    with_remarks,
+)
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:

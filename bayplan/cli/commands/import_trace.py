@@ -16,9 +16,15 @@ from ..options.input_options import seconds_if_given, takes_input_limit
 from ..options.option_groups import argument, option, option_group, takes_options
 from ..options.output_files import STDOUT, whole_target
 from ..options.scheduler_options import FILENAME, PENDING, read_cluster
-from ..render.answer_output import print_notices
 from ..render.consoles import print_notes, say
-from ..render.plain_data import ANSWER_FORM, REPORT_FORM, AnswerForm, ReportForm, print_in_form
+from ..render.plain_data import (
+    ANSWER_FORM,
+    REPORT_FORM,
+    AnswerForm,
+    ReportForm,
+    print_in_form,
+    print_notices,
+)
 from ..render.progress_bar import progress_bar
 from .import_published import POD_LIMIT, PUBLISHED, TO, write_objects
 

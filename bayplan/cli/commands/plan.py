@@ -16,13 +16,12 @@ from ...errors import InputError, counted, os_errors_named
 from .. import command_time
 from ..command_table import CommandApp
 from ..options.autoscaler_options import INSTANCE_TYPES, read_table
+from ..options.cluster_options import USAGE
 from ..options.input_options import takes_input_limit
 from ..options.option_groups import argument, completing, option, option_group, takes_options
 from ..options.scheduler_options import PENDING, Question, takes_cluster
-from ..options.usage_options import USAGE
-from ..render.answer_output import print_answer
 from ..render.consoles import print_notes
-from ..render.plain_data import ANSWER_FORM, AnswerForm, print_in_form, with_remarks
+from ..render.plain_data import ANSWER_FORM, AnswerForm, print_answer, print_in_form, with_remarks
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:

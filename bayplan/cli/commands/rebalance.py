@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...choices import DEFAULT_MOVES, OBJECTIVES, Objective, expect_choice
+from ..options.cluster_options import USAGE
 from ..options.option_groups import completing, option
 from ..options.scheduler_options import (
     SHOW_ALL,
     Question,
     takes_question,
 )
-from ..options.usage_options import USAGE
-from ..render.answer_output import is_whole, print_answer
-from ..render.plain_data import ANSWER_FORM, AnswerForm
+from ..render.plain_data import ANSWER_FORM, AnswerForm, is_whole, print_answer
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from ..flags.run_settings import (
     read_settings,
     unread_configuration,
 )
-from ..options.cluster_options import chosen_cluster
-from ..options.usage_options import page_use
+from ..options.cluster_options import chosen_cluster, page_use
 from .run_server import Serving, need_web_server
 
 if TYPE_CHECKING:

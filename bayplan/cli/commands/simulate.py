@@ -13,12 +13,11 @@ import typer
 from ...errors import InputError
 from ..command_table import CommandApp, PlainCommand
 from ..options.autoscaler_options import AutoscalerChoice, read_scaled_pools
+from ..options.cluster_options import USAGE
 from ..options.input_options import seconds_if_given
 from ..options.option_groups import option, option_group, takes_options
 from ..options.output_files import STDOUT, stream_target, whole_target
 from ..options.scheduler_options import PENDING, SHOW_ALL, Question, takes_cluster
-from ..options.usage_options import USAGE
-from ..render.answer_output import print_answer
 from ..render.consoles import stdout_console
 from ..render.html import html_to
 from ..render.plain_data import (
@@ -27,6 +26,7 @@ from ..render.plain_data import (
     cluster_pieces,
     form_of,
     pod_line,
+    print_answer,
 )
 from ..render.progress_bar import progress_bar
 

@@ -23,6 +23,7 @@ import typer
 from ...cluster.private_files import check_owner, write_private
 from ...errors import InputError, os_errors_named
 from ..options.autoscaler_options import INSTANCE_TYPES
+from ..options.cluster_options import page_use
 from ..options.config_options import (
     CONFIG,
     FEATURE_GATES,
@@ -39,7 +40,6 @@ from ..options.scheduler_options import (
     STRICT,
     reading_files,
 )
-from ..options.usage_options import page_use
 from ..render.consoles import stderr_console
 from .clusters import (
     DEFAULT_NAME,

@@ -29,8 +29,7 @@ from ..options.cluster_options import with_namespace
 from ..options.input_options import parse_seconds
 from ..options.option_groups import argument, option
 from ..options.scheduler_options import Question, takes_question, warn
-from ..render.answer_output import print_answer
-from ..render.plain_data import ANSWER_FORM, AnswerForm
+from ..render.plain_data import ANSWER_FORM, AnswerForm, print_answer
 from ..render.progress_bar import progress_bar
 
 app = CommandApp(

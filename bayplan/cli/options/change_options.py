@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import typer
 
 from ...errors import InputError
-from ..render.answer_output import print_answer
-from ..render.plain_data import ANSWER_FORM, AnswerForm, pod_line
+from ..render.plain_data import ANSWER_FORM, AnswerForm, pod_line, print_answer
 from ..render.progress_bar import progress_bar
 from .input_options import takes_input_limit
 from .option_groups import (

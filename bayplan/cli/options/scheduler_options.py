@@ -21,6 +21,7 @@ from .cluster_options import (
     LIVE_KUBECONFIG,
     NAMESPACE,
     chosen_cluster,
+    read_measured,
 )
 from .config_options import (
     CONFIG,
@@ -33,7 +34,6 @@ from .config_options import (
 )
 from .input_options import takes_input_limit
 from .option_groups import option, option_group, parameters_of, show_options
-from .usage_options import read_measured
 
 if TYPE_CHECKING:
     from ...api.pod import Pod

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-from bayplan.cli.options.usage_options import page_use
+from bayplan.cli.options.cluster_options import page_use
 from bayplan.errors import InputError
 from bayplan.kube.connection import Connection
 from bayplan.kube.credentials import load_credentials
