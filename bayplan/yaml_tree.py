@@ -280,7 +280,10 @@ class _Builder:
     def _styled(self, event: Any) -> Any:
         """The value of a scalar that is quoted or tagged."""
         if event.tag == _BINARY:
-            return _from_base64(event)
+            try:
+                return base64.b64decode(event.value, validate=False).decode()
+            except ValueError:
+                raise YamlError("expected text in base64 after !!binary", _line(event)) from None
         kind = _TYPES.get(event.tag)
         if kind is None:
             return event.value
@@ -331,13 +334,6 @@ def _parse_integer(text: str) -> int | None:
     except ValueError:
         return None
     return number if -(2**63) <= number < (2**63 if text[0] in "+-" else 2**64) else None
-
-
-def _from_base64(event: Any) -> str:
-    try:
-        return base64.b64decode(event.value, validate=False).decode()
-    except ValueError:
-        raise YamlError("expected text in base64 after !!binary", _line(event)) from None
 
 
 def _check_start(event: Any, is_key: bool, depth: int) -> None:

@@ -175,17 +175,14 @@ def plugins_of(one: JudgedDecision) -> tuple[str, ...]:
     if found.refusals:
         return tuple(dict.fromkeys(status.plugin for status in found.refusals if status.plugin))
     if one.verdict is ReplayVerdict.OTHER_REASON:
-        return _disputed_plugins(found, one.message)
+        ours, theirs = refusals_of(found.message), refusals_of(one.message)
+        plugins = (
+            plugin
+            for plugin, reason in found.refusal_reasons
+            if ours.get(reason) != theirs.get(reason)
+        )
+        return tuple(dict.fromkeys(plugin for plugin in plugins if plugin))
     return tuple(name for name, points in found.behind if points > 0)
-
-
-def _disputed_plugins(found: Assessment, message: str) -> tuple[str, ...]:
-    """The plugins that give a reason for another number of nodes than the message has."""
-    ours, theirs = refusals_of(found.message), refusals_of(message)
-    plugins = (
-        plugin for plugin, reason in found.refusal_reasons if ours.get(reason) != theirs.get(reason)
-    )
-    return tuple(dict.fromkeys(plugin for plugin in plugins if plugin))
 
 
 def _victims_text(found: PreemptionAssessment) -> str:

@@ -122,7 +122,10 @@ class _ProfileReader:
             args = self._args(entry, f"{where}.args")
             listed.append((entry.name, args))
             if entry.name in given:
-                self._note_repeated(entry.name, args, where)
+                found = self.found_in_repeated
+                found.add(where, "each plugin once", entry.name)
+                if isinstance(args, Args) and entry.name != "NodeResourcesFit":
+                    validate_args(args, f"{where}.args", found, self._gates)
                 continue
             given[entry.name] = args
             self.args_paths[path, entry.name] = where
@@ -137,12 +140,6 @@ class _ProfileReader:
             plugins=plugins,
             plugin_config=complete,
         )
-
-    def _note_repeated(self, name: str, args: PlainArgs, where: str) -> None:
-        found = self.found_in_repeated
-        found.add(where, "each plugin once", name)
-        if isinstance(args, Args) and name != "NodeResourcesFit":
-            validate_args(args, f"{where}.args", found, self._gates)
 
     def _args(self, entry: PluginConfigFile, path: str) -> PlainArgs:
         """Return the arguments of a plugin: typed if it is known, else as written."""

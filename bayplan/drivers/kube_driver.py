@@ -262,7 +262,9 @@ class KubeDriver:
         """Follow all other kinds that the server serves."""
         served = await self._discover()
         await self._built.wait()
-        custom = self._custom_resources()
+        assert self.scheduler is not None, "what is followed depends on its plugins"
+        handle = next(iter(self.scheduler.profiles.values())).handle
+        custom = handle.custom_resources or {}
         self._waiting_for |= set(custom)
         for resource in served:
             if resource.kind.name not in MANY:
@@ -290,12 +292,6 @@ class KubeDriver:
         )
         self._reflectors.append(reflector)
         self._begin(self._reflect(reflector))
-
-    def _custom_resources(self) -> Mapping[str, CustomResource]:
-        """Resources that plugins declare, by name; all profiles have the same."""
-        assert self.scheduler is not None, "what is followed depends on its plugins"
-        handle = next(iter(self.scheduler.profiles.values())).handle
-        return handle.custom_resources or {}
 
     def _follow_custom(self, declared: CustomResource) -> None:
         reflector = CustomReflector(

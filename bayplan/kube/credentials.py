@@ -259,23 +259,18 @@ def _make_ssl_context(place: Place, identity: Identity, source: str) -> ssl.SSLC
         return None
     try:
         context = ssl.create_default_context(cadata=place.authority)
-        if identity.certificate:
-            _load_certificate(context, identity)
+        if identity.certificate:  # OpenSSL needs a file for it
+            pem = identity.certificate + b"\n" + (identity.key or b"")
+            with tempfile.NamedTemporaryFile() as file:  # readable for this user alone
+                file.write(pem)
+                file.flush()
+                context.load_cert_chain(file.name)
     except (OSError, ValueError) as error:
         raise InputError(f"{source}: expected certificates and a key; got {error}") from None
     if not place.is_verified:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
-
-
-def _load_certificate(context: ssl.SSLContext, identity: Identity) -> None:
-    """Give the context the client certificate, for which OpenSSL needs a file; it is removed at once."""
-    pem = (identity.certificate or b"") + b"\n" + (identity.key or b"")
-    with tempfile.NamedTemporaryFile() as file:  # readable for this user alone
-        file.write(pem)
-        file.flush()
-        context.load_cert_chain(file.name)
 
 
 def _proxy_for(server: str) -> str | None:

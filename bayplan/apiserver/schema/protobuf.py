@@ -117,7 +117,10 @@ def _value(value: Any, kind: FieldType) -> Any:
         case "quantity":
             return next((_text(v) for number, v in _walk(value) if number == 1), "") or "0"
         case "intstr":
-            return _int_or_string(value)
+            parts: dict[int, Any] = dict(_walk(value))
+            if parts.get(1):
+                return _text(parts.get(3, b""))
+            return _integer(parts.get(2, 0))
         case _:
             raw = next((v for number, v in _walk(value) if number == 1), b"")
             text = bytes(_raw(raw))
@@ -131,13 +134,6 @@ def _time(data: memoryview, has_micros: bool) -> str | None:
         return None
     moment = _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
     return rfc3339(moment, "microseconds" if has_micros else "seconds")
-
-
-def _int_or_string(data: memoryview) -> int | str:
-    parts: dict[int, Any] = dict(_walk(data))
-    if parts.get(1):
-        return _text(parts.get(3, b""))
-    return _integer(parts.get(2, 0))
 
 
 def _raw(value: Any) -> bytes | memoryview:

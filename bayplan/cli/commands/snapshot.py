@@ -81,7 +81,10 @@ def snapshot(options: SnapshotOptions) -> None:
     namespace, to = options.namespace, options.to
     if namespace and options.all_namespaces:
         raise InputError(f"expected -n or -A; got both, -n {namespace} and it")
-    form = _form(options.output, to)
+    named = form_of(to.name) if to is not None else "yaml"
+    if options.output is not None and named == "bay" and options.output is not SnapshotOutput.BAY:
+        raise InputError(f"-o: expected bay, for a file of that name; got {options.output.value}")
+    form = options.output.value if options.output is not None else named
     version, objects = _objects(options)
     kept = KEPT_ANNOTATIONS | frozenset(options.annotation or ())
     trees = (as_recorded(clipped_tree(obj, kept), version) for obj in objects)
@@ -111,14 +114,6 @@ def _objects(options: SnapshotOptions) -> tuple[str, Sequence[Any]]:
     with reading_files(options.filename, recursive=options.recursive) as paths:
         objects = _objects_in(paths or ())
     return recorded_version(objects), objects
-
-
-def _form(output: SnapshotOutput | None, to: Path | None) -> str:
-    """The form to write; raises InputError for a `.bay` file in another form."""
-    named = form_of(to.name) if to is not None else "yaml"
-    if output is not None and named == "bay" and output is not SnapshotOutput.BAY:
-        raise InputError(f"-o: expected bay, for a file of that name; got {output.value}")
-    return output.value if output is not None else named
 
 
 def _objects_in(files: Sequence[Path]) -> Sequence[Any]:
