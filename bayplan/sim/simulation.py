@@ -143,10 +143,10 @@ class Simulation:
     def run(
         self, on_progress: OnProgress | None = None, until_s: float | None = None
     ) -> SimulationReport:
-        """Schedule until nothing can change any more, or until this many seconds have passed on the clock.
+        """Schedule until nothing but retries is left to happen, or exactly until the clock shows `until_s`.
 
-        A second call continues from there, with the changes made to the cluster since. Raises PluginFaultError when the
-        code of a plugin fails.
+        With `until_s` waiting pods are retried until then, as kube-scheduler does. A second call continues from there,
+        with the changes made to the cluster since. Raises PluginFaultError when the code of a plugin fails.
         """
         started = SystemClock().monotonic()
         self.proceed(on_progress, until_s)
@@ -276,9 +276,7 @@ class Simulation:
     def _go_on(self, limit_s: float, longest_s: float = math.inf) -> bool:
         """Jump to the next timer, at most to the limit; False when the end is reached."""
         now, due = self.clock.monotonic(), self.scheduler.next_timer()
-        if longest_s == math.inf and (due is None or self.scheduler.is_settled):
-            return False
-        if self._progress.is_stuck:
+        if limit_s == math.inf and self._is_over(longest_s):
             return False
         moment = min(math.inf if due is None else due, now + longest_s)
         if moment > limit_s:
@@ -289,6 +287,13 @@ class Simulation:
         self.scheduler.run_timers()
         self._world.settle()
         return True
+
+    def _is_over(self, longest_s: float) -> bool:
+        """Whether a run without a limit ends: at most retries are left, which never end."""
+        is_settled = longest_s == math.inf and (
+            self.scheduler.next_timer() is None or self.scheduler.is_settled
+        )
+        return is_settled or self._progress.is_stuck
 
     def _advance(self, moment: float) -> None:
         """Move the clock forward to `moment`, to the microsecond."""

@@ -8,7 +8,7 @@ from bayplan.config.load import load_config
 from bayplan.scheduler import Outcome
 from bayplan.sim import Simulation, TraceEntry, read_manifests
 from tests.rig.objects import stored
-from tests.rig.trees import node_of, node_tree
+from tests.rig.trees import node_of, node_tree, pod_of
 from tests.sim.timed_objects import make, make_timeline, run, template, timed_pod, times, trace
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -116,6 +116,50 @@ def test_until_ends_the_run_and_reports_running_attempts(tmp_path: Path) -> None
     assert [(r.pod.name, r.attempt.outcome, r.attempt.message) for r in report.pods] == [
         ("a", Outcome.WAITING, "waits on Permit: Patient; n is reserved")
     ]
+
+
+def test_until_retries_pods_that_no_event_retries() -> None:
+    # The hint of kube-scheduler for new pods does not read the namespace selector.
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "namespaceSelector": {"matchLabels": {"team": "a"}},
+        "labelSelector": {"matchLabels": {"app": "leader"}},
+    }
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    objects = [
+        node_of("n", labels={"kubernetes.io/hostname": "n"}),
+        make("Namespace", "shop", metadata={"labels": {"team": "a"}}),
+        timed_pod("follower", affinity=affinity),
+        pod_of("leader", "1", metadata={"namespace": "shop", "labels": {"app": "leader"}}),
+    ]
+
+    without, with_limit = run(*objects), run(*objects, until_s=600)
+
+    assert [r.pod.name for r in without.pending] == ["follower"]
+    assert without.time_s == 0
+    assert [(r.pod.name, r.time_s, r.attempts) for r in with_limit.placed if r.time_s] == [
+        ("follower", 330, 2)
+    ]
+    assert with_limit.time_s == 600
+
+
+def test_until_retries_until_then_what_cannot_change(tmp_path: Path) -> None:
+    plugin = tmp_path / "broken.py"
+    plugin.write_text(Fails.TEXT)
+    node = node_of("n")
+
+    large = run(node, timed_pod("large", "64"), until_s=3600)
+    broken = run(node, timed_pod("a"), plugins=[str(plugin)], until_s=3600)
+
+    assert [r.attempts for r in large.pending] == [11]  # at 0, then every 5m30s
+    assert [r.attempts for r in broken.pending] == [5 + (3600 - 19) // 11]
+
+
+def test_until_lasts_until_then_when_nothing_is_left_to_do() -> None:
+    report = run(node_of("n"), timed_pod("a"), until_s=3600)
+
+    assert report.is_complete
+    assert report.time_s == 3600
 
 
 def test_pods_that_block_each_other_do_not_run_for_ever(tmp_path: Path) -> None:

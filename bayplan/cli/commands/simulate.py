@@ -81,7 +81,7 @@ class SimulateOptions(AutoscalerChoice):
     usage: list[str] | None = USAGE
     until: str | None = option(
         "--until DURATION",
-        "Stop after this time in the cluster, such as 90s or 2h. Default: when nothing changes any more.",
+        "Run for this time in the cluster, such as 90s or 2h. Default: until nothing changes any more.",
     )
     pod_max_in_unschedulable_pods_duration: str | None = option(
         "--pod-max-in-unschedulable-pods-duration DURATION",

@@ -57,7 +57,7 @@ class StreamedSimulation(Simulation):
     def run_stream(
         self, on_progress: OnProgress | None = None, until_s: float | None = None
     ) -> StreamReport:
-        """Schedule until nothing can change any more, or until this many seconds have passed on the clock."""
+        """Schedule until nothing but retries is left to happen, or exactly until the clock shows `until_s`."""
         started = SystemClock().monotonic()
         self.proceed(on_progress, until_s)
         report = self._streamed.stream_report(self.scheduler, SystemClock().monotonic() - started)
