@@ -5,15 +5,13 @@ must be JSON.
 """
 
 import json
-import re
 from collections import Counter
 from typing import Any
 
+from ..api.text.template_actions import first_action
 from ..yaml_tree import RepeatedKey, YamlError, iter_trees
 from .decode import JsonFloat
 from .problems import Literally, Problems, child
-
-_ACTION = re.compile(r"\{\{[^{}\n]{1,80}\}\}")
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -81,8 +79,10 @@ def _report(path: str, times: int, problems: Problems) -> None:
 
 def _template_fault(text: str) -> tuple[str, Literally] | None:
     """The expected and the found part for a text with an action of a template, of Helm or another program."""
-    found = _ACTION.search(text)
-    return found and ("a configuration", Literally(f"a template that is not rendered ({found[0]})"))
+    action = first_action(text.encode(errors="replace"))
+    if not action:
+        return None
+    return "a configuration", Literally(f"a template that is not rendered ({action})")
 
 
 def _yaml_fault(error: YamlError) -> tuple[str, Literally]:

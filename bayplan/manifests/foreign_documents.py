@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..api.text.template_actions import ACTION, shown_action
 from ..api.wire.kinds import group_of
 
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
@@ -21,12 +22,10 @@ _KUSTOMIZE_FIELDS = frozenset(
         *("configMapGenerator", "secretGenerator", "patchesStrategicMerge", "components"),
     }
 )
-_ACTION = re.compile(rb"\{\{-?\s*(?:/\*|[.$\w(\"`])[^\n]{0,200}")
 _HELM_ACTION = re.compile(
     rb"\{\{-?\s*(?:/\*|(?:if |range |with |toYaml |tpl |default [^}]*|quote |nindent )?"
     rb"\(?\$?\.(?:Values|Release|Chart|Capabilities|Template)\b|(?:include|template|define)\s+\\?\")"
 )
-_SHOWN = 60
 _PRINTED = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*(?:\$[^\n]*\n\s*)?(Name: {2,}|(?:NAMESPACE +)?NAME {2,}[A-Z])"
 )
@@ -97,12 +96,12 @@ def printed_fault(data: bytes) -> str:
 
 def template_fault(data: bytes) -> str:
     """Reason why a text that cannot be read may be a template; empty if it has no actions of a template."""
-    found = _ACTION.search(data)
+    found = ACTION.search(data)
     if found is None:
         return ""
     if _HELM_ACTION.search(data):
         return _helm_template(data, found)
-    return f"expected manifests; got a template that is not rendered ({_shown(data, found)})"
+    return f"expected manifests; got a template that is not rendered ({shown_action(data, found)})"
 
 
 def helm_fault(data: bytes) -> str:
@@ -112,13 +111,7 @@ def helm_fault(data: bytes) -> str:
 
 
 def _helm_template(data: bytes, found: re.Match[bytes]) -> str:
-    shown = _shown(data, found)
+    shown = shown_action(data, found)
     return (
         f"expected manifests; got a Helm template that is not rendered ({shown}): {_helm('CHART')}"
     )
-
-
-def _shown(data: bytes, found: re.Match[bytes]) -> str:
-    line = data[found.start() : found.start() + _SHOWN].split(b"\n")[0].decode(errors="replace")
-    action, end, _ = line.partition("}}")
-    return action + end
