@@ -25,6 +25,12 @@ _INTERFACES: dict[str, str] = {
 }
 _WEIGHED_POINTS = {"score": "score", "placement_score": "placement score"}
 
+_SPARE_SORTS = frozenset({"Coscheduling"})
+"""Plugins that order the queue only if no other plugin of the profile does.
+
+scheduler-plugins' scheduler refuses a profile with `Coscheduling` in multiPoint and no word about queueSort.
+"""
+
 _MAX_SCORE = 100
 _MAX_TOTAL_SCORE = 2**63 - 1
 
@@ -109,6 +115,8 @@ def _expand_point(
             raise ConfigError(f'plugin "{ref.name}" already registered as "{_INTERFACES[point]}"')
         else:
             from_multi_point.append(ref.name)
+    if point == "queue_sort" and len(from_multi_point) > 1:
+        from_multi_point = [name for name in from_multi_point if name not in _SPARE_SORTS]
     first = [name for name in listed if name in overridden]
     last = [name for name in listed if name not in overridden]
     return tuple(PluginRef(name) for name in (*first, *from_multi_point, *last))

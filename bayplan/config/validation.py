@@ -206,19 +206,39 @@ def _extenders(extenders: tuple[Extender, ...], problems: Problems) -> None:
         problems.add("extenders", expected, got)
 
 
+OF_SCHEDULER_PLUGINS = frozenset(
+    {
+        *("CapacityScheduling", "CrossNodePreemption", "LoadVariationRiskBalancing"),
+        *("LowRiskOverCommitment", "NetworkOverhead", "NodeMetadata", "NodeResourcesAllocatable"),
+        *("NodeResourceTopologyMatch", "Peaks", "PodState", "PreemptionToleration", "QOSSort"),
+        *("SySched", "TargetLoadPacking", "TopologicalSort"),
+    }
+)
+"""Plugins of kubernetes-sigs/scheduler-plugins that are not here."""
+
+
 def find_plugin_problems(
     profile: Profile, path: str, registered: Collection[str], implements: Implements
 ) -> Problems:
     """Returns the mistakes in the plugin lists of the profile at `path` of the file."""
     problems = Problems()
+    named = {
+        ref.name
+        for point in (*POINT_NAMES, MULTI_POINT)
+        for ref in profile.plugins.at(point).enabled
+    }
+    absent = sorted(named & OF_SCHEDULER_PLUGINS - {*registered})
+    if absent:
+        got = Literally(f"{', '.join(absent)} of scheduler-plugins")
+        problems.add(f"{path}.plugins", "plugins that Bayplan has, or --plugins with those", got)
     for point in (*POINT_NAMES, MULTI_POINT):
         written = POINT_NAMES.get(point, "multiPoint")
         seen: set[str] = set()
         for ref in profile.plugins.at(point).enabled:
             where, name = f"{path}.plugins.{written}.enabled", ref.name
             if name not in registered:
-                expected = suggest(name, registered)
-                problems.add(where, expected, name)
+                if name not in absent:
+                    problems.add(where, suggest(name, registered), name)
             elif point != MULTI_POINT and not implements(name, point):
                 expected, got = f"plugins that implement {written}", Literally(show(name))
                 problems.add(where, expected, got)

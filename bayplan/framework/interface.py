@@ -178,6 +178,9 @@ class QueuedPod(Protocol):
 
     pod: Pod
     timestamp: float
+    """Time when it was added, or returned from its last attempt, in seconds since 1970."""
+    initial_attempt_timestamp: float | None
+    """Time when it first was ready."""
 
 
 class QueueSortPlugin(Plugin):

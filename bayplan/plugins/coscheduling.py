@@ -2,12 +2,15 @@
 
 The label `pod-group.scheduling.sigs.k8s.io/name` or `scheduling.x-k8s.io/pod-group` names the group of a pod. The
 number that must run together is in the PodGroup of that name (scheduling.x-k8s.io/v1alpha1) or, for groups by the first
-label without such an object, in the label `.../min-available`. Off unless a profile enables it.
+label without such an object, in the label `.../min-available`. Off unless a profile enables it. As QueueSort it has
+the order of scheduler-plugins: pkg/coscheduling/coscheduling.go there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
 from typing import Any, Self
 
 import msgspec
@@ -30,6 +33,7 @@ from ..framework import (
     PostFilterResult,
     PreEnqueuePlugin,
     PreFilterPlugin,
+    QueueSortPlugin,
     ReservePlugin,
     Status,
     typed_args,
@@ -40,6 +44,7 @@ from ..framework import (
 from ..framework.cycle_state import PODS_TO_ACTIVATE
 from ..framework.diagnosis import Diagnosis
 from ..framework.events import NODE, POD, ActionType, required, wait_for
+from ..framework.interface import QueuedPod
 from ..table import NodeTable
 
 GroupKey = tuple[str, str, str]
@@ -86,7 +91,12 @@ class CoschedulingArgs(msgspec.Struct, rename="camel", forbid_unknown_fields=Tru
 
 
 class Coscheduling(
-    PreEnqueuePlugin, PreFilterPlugin, PostFilterPlugin, ReservePlugin, PermitPlugin
+    QueueSortPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PostFilterPlugin,
+    ReservePlugin,
+    PermitPlugin,
 ):
     """Places one group after the other: at most one incomplete group holds resources.
 
@@ -109,6 +119,8 @@ class Coscheduling(
         self._denied: dict[str, Pod] = {}
         """Members of other groups, which were refused during this turn, by uid."""
         self._did_not_fit: dict[GroupKey, GroupSituation] = {}
+        self._gave_up: dict[GroupKey, float] = {}
+        """Time of the last turn that did not complete a group; such a group comes after those that wait since."""
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -153,6 +165,25 @@ class Coscheduling(
                 return False
         scarce = {name for name in pod.requests if is_scalar(name)}
         return not (scarce and scarce.isdisjoint(gone.requests))
+
+    def sort_key(self, queued: QueuedPod) -> tuple[int, float, str]:
+        """By priority, then by the time of the group or of the first attempt of other pods, then by name."""
+        pod = queued.pod
+        since = queued.initial_attempt_timestamp
+        since = queued.timestamp if since is None else since
+        return -pod.priority, self._group_time(pod, since), f"{pod.namespace}/{pod.name}"
+
+    def _group_time(self, pod: Pod, since: float) -> float:
+        """Time of the group's last failure, or of the creation of its PodGroup; `since` without one."""
+        group = _group(pod)
+        if group is None:
+            return since
+        failed = self._gave_up.get(group)
+        if failed is not None:
+            return failed
+        found = self.handle.custom_objects(POD_GROUPS.name).get(group[2], group[1])
+        created = found.creation_timestamp if found is not None else None
+        return since if created is None else _seconds(created)
 
     def pre_enqueue(self, pod: Pod) -> Status:
         group = _group(pod)
@@ -211,6 +242,7 @@ class Coscheduling(
             return wait(f"group {group[2]} is not complete"), self._timeout_s(group)
         self._release(group)
         self._did_not_fit.pop(group, None)
+        self._gave_up.pop(group, None)
         for waiting in self.handle.waiting_pods or ():
             if _group(waiting.pod) == group:
                 waiting.allow(self.name)
@@ -257,6 +289,7 @@ class Coscheduling(
         return needed is not None and len(members - self._failed) >= needed
 
     def _give_up(self, group: GroupKey, why: str) -> None:
+        self._gave_up[group] = self.handle.clock.timestamp()
         self._release(group)
         for waiting in self.handle.waiting_pods or ():
             if _group(waiting.pod) == group:
@@ -328,3 +361,8 @@ class GroupSituation:
 def _group(pod: Any) -> GroupKey | None:
     name = labelled_group_of(pod) if isinstance(pod, Pod) else None
     return None if name is None else ("label", pod.namespace, name)
+
+
+@lru_cache(maxsize=1024)
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()

@@ -10,6 +10,7 @@ from bayplan.errors import ConfigError
 REGISTERED = {
     "Sort": {"queue_sort"},
     "OtherSort": {"queue_sort"},
+    "Coscheduling": {"queue_sort"},
     "Bind": {"bind"},
     "A": {"filter", "score"},
     "B": {"filter", "score", "pre_filter"},
@@ -33,6 +34,29 @@ def make_profile(*multi_point: str, **points: PluginSet) -> Profile:
 
 def expand(profile: Profile) -> dict[str, tuple[PluginRef, ...]]:
     return expand_plugins(profile, REGISTERED, lambda name, point: point in REGISTERED[name])
+
+
+@pytest.mark.parametrize(
+    ("multi_point", "here", "expected"),
+    [
+        pytest.param(("Sort", "Coscheduling"), PluginSet(), "Sort", id="another one is there"),
+        pytest.param(
+            ("Sort", "Coscheduling"), PluginSet(disabled=("Sort",)), "Coscheduling", id="alone"
+        ),
+        pytest.param(
+            ("Sort", "Coscheduling"),
+            PluginSet(refs("Coscheduling"), ("*",)),
+            "Coscheduling",
+            id="named at the point",
+        ),
+    ],
+)
+def test_coscheduling_sorts_the_queue_if_no_other_plugin_does(
+    multi_point: tuple[str, ...], here: PluginSet, expected: str
+) -> None:
+    expanded = expand(make_profile("Bind", *multi_point, queue_sort=here))
+
+    assert [ref.name for ref in expanded["queue_sort"]] == [expected]
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 
+from bayplan.api.custom import CustomObject, custom_kind
 from bayplan.api.pod import Pod
 from bayplan.api.pod_groups import CUSTOM_LABEL, MIN_AVAILABLE_LABEL, NAME_LABEL
+from bayplan.api.wire.decode import build_from_tree
 from bayplan.errors import InputError
 from bayplan.framework import Code, Hint, typed_args
 from bayplan.plugins.coscheduling import POD_GROUPS, Coscheduling, CoschedulingArgs
+from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler import gated_attempts
 from bayplan.testing.builders import make_custom, make_node, make_pod
 from tests.rig.scenarios import Scenario
@@ -142,6 +145,64 @@ def test_a_group_that_did_not_fit_is_tried_again_when_the_cluster_changed(change
 
     bound = [pod.name for pod in scenario.cluster.list("Pod") if pod.node_name]
     assert len([name for name in bound if name != "single"]) >= 3
+
+
+# The queue
+
+SORTING = {
+    "plugins": {
+        "multiPoint": {"enabled": [{"name": "Coscheduling"}]},
+        "queueSort": {"enabled": [{"name": "Coscheduling"}], "disabled": [{"name": "*"}]},
+    }
+}
+
+
+def make_pod_group(name: str, created: str, needed: int = 1) -> CustomObject:
+    tree = {
+        "apiVersion": POD_GROUPS.api_version,
+        "kind": POD_GROUPS.kind,
+        "metadata": {"name": name, "namespace": "default", "creationTimestamp": created},
+        "spec": {"minMember": needed},
+    }
+    made = build_from_tree(custom_kind(POD_GROUPS), tree)
+    assert isinstance(made, CustomObject)
+    return made
+
+
+def test_the_queue_is_sorted_by_priority_then_by_the_time_of_the_group() -> None:
+    early = make_pod_group("early", "1999-12-31T00:00:00Z")
+    late = make_pod_group("late", "1999-12-31T12:00:00Z")
+    scenario = Scenario(make_node("a", cpu="9"), early, late, profile=SORTING)
+    in_group = {name: {CUSTOM_LABEL: name} for name in ("early", "late")}
+    scenario.add(
+        make_pod("b"),
+        make_pod("a"),
+        make_pod("l", labels=in_group["late"]),
+        make_pod("e1", labels=in_group["early"]),
+        make_pod("e0", labels=in_group["early"]),
+        make_pod("high", priority=1),
+    )
+
+    attempts = scenario.run()
+
+    assert [each.pod.name for each in attempts] == ["high", "e0", "e1", "l", "a", "b"]
+
+
+def test_a_group_that_did_not_fit_comes_after_those_that_wait_since_then() -> None:
+    first = make_pod_group("first", "1999-12-31T00:00:00Z", needed=2)
+    second = make_pod_group("second", "1999-12-31T12:00:00Z")
+    scenario = Scenario(make_node("a", cpu="1"), first, second, profile=SORTING)
+    scenario.add(*(make_pod(f"f{i}", labels={CUSTOM_LABEL: "first"}, cpu="1") for i in range(2)))
+    scenario.run()
+    scenario.advance(60)
+    plugin = plugin_of(scenario)
+
+    keys = [
+        plugin.sort_key(QueuedPodInfo(make_pod("p", labels={CUSTOM_LABEL: name}), 0.0))
+        for name in ("second", "first")
+    ]
+
+    assert keys == sorted(keys)
 
 
 # Hints

@@ -13,6 +13,7 @@ from bayplan.testing.builders import make_pod
 class Queued:
     pod: Pod
     timestamp: float
+    initial_attempt_timestamp: float | None = None
 
 
 def queued(priority: int | None, timestamp: float) -> Queued:

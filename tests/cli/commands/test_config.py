@@ -229,11 +229,12 @@ def test_check_finds_plugins_that_cannot_be_run() -> None:
 
     first, third = "error: s.yaml: profiles[0].plugins", "error: s.yaml: profiles[2].plugins"
     assert err.splitlines() == [
+        f"{first}: expected plugins that Bayplan has, or --plugins with those; got NodeResourcesAllocatable"
+        " of scheduler-plugins",
         f'{first}.filter.enabled: expected the name of a plugin; got "Best"',
         f'{first}.filter.enabled: expected plugins that implement filter; got "ImageLocality"',
         f'{first}.multiPoint.enabled: expected NodeAffinity; got "NodeAfinity"',
         f'{first}.multiPoint.enabled: expected the name of a plugin; got "NodeNumber"',
-        f'{first}.multiPoint.enabled: expected the name of a plugin; got "NodeResourcesAllocatable"',
         f'{third}.multiPoint.enabled: expected each plugin once; got "NodeName"',
     ]
 
