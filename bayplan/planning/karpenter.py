@@ -40,7 +40,8 @@ from .pool_documents import (
 )
 from .pools import NodePool
 
-KARPENTER_V1 = "karpenter.sh/v1"
+KARPENTER_GROUP = "karpenter.sh/"
+KARPENTER_V1 = f"{KARPENTER_GROUP}v1"
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
 DEFAULT_EXPIRY = "720h"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
@@ -374,8 +375,16 @@ def notes_beside_pools(tree: Mapping[str, Any]) -> Iterator[str]:
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     where = f"{tree['kind']} {name or '(no name)'}"
     kubelet = spec.get("kubelet") if isinstance(spec, Mapping) else None
-    if isinstance(kubelet, Mapping) and kubelet:
-        fields = ", ".join(f"spec.kubelet.{one}" for one in kubelet)
-        yield f"{where}: {fields}: not modelled; the table of instance types has pods and overhead"
+    note = kubelet_note(kubelet, "spec.kubelet")
+    if note:
+        yield f"{where}: {note}"
     else:
         yield f"{where}: not modelled; the table of instance types has amounts and prices"
+
+
+def kubelet_note(kubelet: Any, path: str) -> str:
+    """The note on settings of the kubelet at `path`; empty if there are none."""
+    if not isinstance(kubelet, Mapping) or not kubelet:
+        return ""
+    fields = ", ".join(f"{path}.{one}" for one in kubelet)
+    return f"{fields}: not modelled; the table of instance types has pods and overhead"

@@ -16,17 +16,19 @@ from ..api.pod_spec import PodSpec
 from ..api.wire.decode import decode_object
 from ..api.workloads import pod_template
 from ..config.problems import Problems
-from ..errors import DecodeError, InputError
+from ..errors import DecodeError, InputError, counted
 from ..manifests.sources import Source, find_files, open_source
 from ..yaml_tree import YamlError, iter_documents
 from .instance_types import NO_TABLE, InstanceTable
 from .karpenter import (
+    KARPENTER_GROUP,
     KARPENTER_V1,
     NamedValues,
     is_beside_pools,
     notes_beside_pools,
     read_karpenter_pool,
 )
+from .karpenter_beta import ALPHA_KINDS, KARPENTER_V1BETA1, read_beta_pool, refuse_alpha
 from .node_groups import STATUS_NAME, GroupSize, find_groups, read_status, unmatched_sizes
 from .node_types import NodeType
 from .pool_documents import KIND, read_pool_document
@@ -56,6 +58,8 @@ class _Found:
     sizes: list[GroupSize] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    node_claims: dict[str, int] = field(default_factory=dict)
+    """Their number by file."""
 
 
 def read_pools(
@@ -90,6 +94,9 @@ def read_pools(
         raise InputError("\n".join(found.problems))
     notes = [f"{pool.place}: {pool.name}: {note}" for pool in found.pools for note in pool.notes]
     notes += found.notes
+    for name, number in found.node_claims.items():
+        claims = counted(number, "NodeClaim")
+        notes.append(f"{name}: {claims}: not read; nodes that run are those of the cluster")
     for name in unmatched_sizes(found.sizes, found.pools):
         notes.append(f"{source}: no node belongs to the group {name}, so its shape is unknown")
     return PoolReading(found.pools, notes)
@@ -163,6 +170,13 @@ def _read_tree(
             _read_node(tree, place, found)
         case (_, "ConfigMap") if _name(tree) == STATUS_NAME:
             found.sizes += read_status(tree, problems)
+        case (str(version), "NodePool") if version == KARPENTER_V1BETA1:
+            found.pools.append(read_beta_pool(tree, table, named, place, problems))
+        case (str(version), "NodeClaim") if version.startswith(KARPENTER_GROUP):
+            name = place.partition(": ")[0]
+            found.node_claims[name] = found.node_claims.get(name, 0) + 1
+        case (str(version), str(kind)) if kind in ALPHA_KINDS and "karpenter" in version:
+            refuse_alpha(version, kind, problems)
         case (str(version), str(kind)) if is_beside_pools(version, kind):
             found.notes += (f"{place}: {note}" for note in notes_beside_pools(tree))
         case (version, "NodePool"):

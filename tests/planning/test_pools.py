@@ -211,8 +211,8 @@ def test_spot_pools_take_the_spot_price() -> None:
             id="requirements that no type of the table meets",
         ),
         pytest.param(
-            {"apiVersion": "karpenter.sh/v1beta1", "kind": "NodePool"},
-            'apiVersion: expected bayplan.dev/v1 or karpenter.sh/v1; got "karpenter.sh/v1beta1"',
+            {"apiVersion": "karpenter.sh/v1alpha9", "kind": "NodePool"},
+            'apiVersion: expected bayplan.dev/v1 or karpenter.sh/v1; got "karpenter.sh/v1alpha9"',
             id="a version of Karpenter that is not read",
         ),
         pytest.param(
