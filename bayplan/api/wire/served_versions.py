@@ -26,8 +26,16 @@ BUILT_IN_GROUPS = frozenset(
     }
 )
 _FULL_NAMES = {group.partition(".")[0] or "core": group for group in BUILT_IN_GROUPS}
-_SAME_AS_READ = frozenset({"resource.k8s.io/v1beta2"})
-"""Versions that are not served by default, whose objects have the fields of the version that is read."""
+_SAME_AS_READ = frozenset({"resource.k8s.io/v1beta2", "resource.k8s.io/v1beta1 DeviceClass"})
+"""Versions, of all kinds or of one, that are not served by default, and whose objects have the fields of the version
+that is read.
+"""
+_MOVED_FIELDS = {
+    "ResourceClaim": "a request has its fields in `exactly` there",
+    "ResourceClaimTemplate": "a request has its fields in `exactly` there",
+    "ResourceSlice": "a device has its fields without `basic` there",
+}
+"""For objects of resource.k8s.io/v1beta1: how those of v1beta2 and v1 differ."""
 _GONE_SINCE = {
     "apiextensions.k8s.io/v1beta1": "v1.22",
     "admissionregistration.k8s.io/v1beta1": "v1.22",
@@ -69,7 +77,8 @@ def version_fault(api_version: str, kind: str) -> str:
     if group not in BUILT_IN_GROUPS or not api_version or schema_type(api_version, kind):
         return ""
     read = KINDS.get(kind)
-    if read is not None and read.group == group and api_version in _SAME_AS_READ:
+    is_same = not _SAME_AS_READ.isdisjoint((api_version, f"{api_version} {kind}"))
+    if read is not None and read.group == group and is_same:
         return ""
     if kind in _REMOVED_KINDS:
         return f"expected a kind of Kubernetes v1.36; {kind} is gone since {_REMOVED_KINDS[kind]}"
@@ -81,6 +90,8 @@ def version_fault(api_version: str, kind: str) -> str:
         return ""
     since = _LATER.get(f"{api_version} {kind}", _GONE_SINCE.get(api_version, ""))
     gone = f", which Kubernetes does not serve since {since}" if since else ""
+    if api_version == "resource.k8s.io/v1beta1" and kind in _MOVED_FIELDS:
+        gone = f"; {_MOVED_FIELDS[kind]}"
     return f"expected {served}; got {api_version}{gone}"
 
 

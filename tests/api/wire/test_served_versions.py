@@ -29,6 +29,15 @@ def test_a_version_that_is_gone_has_its_successor(
     assert version_fault(api_version, kind).startswith(f"expected {expected}; got {api_version}")
 
 
+def test_devices_of_v1beta1_are_refused_with_what_differs() -> None:
+    version = "resource.k8s.io/v1beta1"
+
+    assert version_fault(version, "DeviceClass") == ""
+    assert version_fault(version, "ResourceClaimTemplate") == (
+        f"expected resource.k8s.io/v1; got {version}; a request has its fields in `exactly` there"
+    )
+
+
 def test_a_kind_that_is_gone_and_a_misspelt_one_are_named() -> None:
     assert "PodSecurityPolicy is gone since v1.25" in version_fault(
         "policy/v1beta1", "PodSecurityPolicy"
