@@ -19,6 +19,7 @@ from .bay_format import is_bay
 from .bay_objects import iter_bay_objects
 from .field_check import ITEMS, MisfitField, unknown_in_document, unknown_in_items
 from .foreign_documents import helm_fault, is_kustomization, kustomize, nameless_fault
+from .kindless_objects import with_kind
 from .object_check import InvalidObject
 from .pieces import (
     JSON_PIECE,
@@ -365,7 +366,12 @@ def _decode(
         place = _place(source, document, item if is_list else -1)
         where, problem = error.where, error.problem
         if problem == NO_KIND and not is_list:
-            where, problem = "", nameless_fault(msgspec.json.decode(text), source.name)
+            tree = msgspec.json.decode(text)
+            completed = with_kind(tree)
+            if completed is not None:
+                yield from _decode(source, _encode(completed), document)
+                return
+            where, problem = "", nameless_fault(tree, source.name)
         elif problem == _SCHEDULER_POLICY:
             problem += ", which --config takes"
         raise DecodeError(f"{place}: {where}" if where else place, problem) from None
