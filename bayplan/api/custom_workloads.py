@@ -336,12 +336,11 @@ def _shapes(pods: PodSet, tree: Mapping[str, Any], kind: str) -> Iterator[PodSha
             yield PodShape("-".join(keys), count, template)
         return
     paths = [pods.template] if isinstance(pods.template, str) else pods.template
+    name = paths[0].rpartition(".")[2].removesuffix("Template").lower()
     for path in paths:
         found = list(find_values(tree, path))
         for keys, template in found:
-            role = (
-                "-".join(keys).lower() or path.rpartition(".")[2].removesuffix("Template").lower()
-            )
+            role = "-".join(keys).lower() or name
             yield PodShape(role, count_at(tree, factors, keys, pods.default), template)
         if found:
             return

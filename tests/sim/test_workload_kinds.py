@@ -241,6 +241,15 @@ def test_each_group_of_a_leader_worker_set_is_a_gang() -> None:
     assert len(run(obj, cpu="5", gates=GATES).placed) == 3
 
 
+def test_leaders_without_a_template_of_their_own_are_named_as_leaders() -> None:
+    spec = {"replicas": 1, "leaderWorkerTemplate": {"size": 2, "workerTemplate": TEMPLATE}}
+    obj = make("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", spec)
+
+    names = {result.pod.controller.name for result in run(obj).placed if result.pod.controller}
+
+    assert names == {f"{obj.name}-leader", f"{obj.name}-worker"}
+
+
 WORK = {"name": "work", "container": {"image": "i"}}
 
 
