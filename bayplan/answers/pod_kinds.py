@@ -10,6 +10,7 @@ from itertools import product
 from msgspec import structs
 
 from ..api.affinity import Affinity, NodeAffinity
+from ..api.cron_jobs import CronJob
 from ..api.custom_workloads import CustomWorkload
 from ..api.meta import KubeObject
 from ..api.pod import Pod
@@ -129,7 +130,7 @@ def pod_of(obj: InputObject) -> Pod | None:
     """The pod, or a pod of the workload, without a node and status; None for other kinds."""
     if isinstance(obj, Pod):
         return successor_of(obj).replace(name=_name_of(obj))
-    template = pod_template(obj)
+    template = pod_template(obj.spec.job_template if isinstance(obj, CronJob) else obj)
     if template is None:
         return None
     assert isinstance(obj, KubeObject), "only they have templates"

@@ -238,6 +238,20 @@ def test_copies_are_counted_without_a_limit_and_without_placing_them(
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: c}]}\n"
 
 
+def test_a_pod_of_a_cron_job_is_a_kind(tmp_path: Path) -> None:
+    container = "{name: c, image: i, resources: {requests: {cpu: '3'}}}"
+    (tmp_path / "c.yaml").write_text(
+        "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: report}\nspec: {schedule: '0 2 * * *', "
+        "jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: ["
+        f"{container}"
+        "]}}}}}\n"
+    )
+
+    (kind,) = read_pod_kinds([str(tmp_path / "c.yaml")])
+
+    assert kind.pod.requests["cpu"] == 3000
+
+
 def test_kinds_are_read_from_files(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(POD)
     template = "{metadata: {labels: {app: w}}, spec: {containers: [{name: c, image: c}]}}"
