@@ -60,7 +60,24 @@ def find_pods(
         raise InputError(f'{target or "pod"}: {EXPECTED}; got "{target}"')
     if len(parts) == 2:
         namespace = _one_namespace(target, namespace, parts[0])
+    if not is_pod:
+        kind = _kind_of_name(view, parts[-1], namespace)
+        if kind is not None:
+            return _of_workload(view, kind, parts[-1], namespace, customs)
     return [_named(view.pods(), parts[-1], namespace)]
+
+
+def _kind_of_name(view: TrialCluster, name: str, namespace: str | None) -> str | None:
+    """The kind of the only workload of that name, which `simulate` lists by it; None if a pod has the name, too."""
+    if any(pod.name == name and namespace in (None, pod.namespace) for pod in view.pods()):
+        return None
+    found = [
+        obj.kind
+        for kind in sorted(WORKLOADS)
+        for obj in view.cluster.list(kind)
+        if obj.name == name and namespace in (None, obj.namespace)
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def find_group(

@@ -87,3 +87,31 @@ def test_a_workload_that_is_not_there(target: str, words: str) -> None:
 
 def test_a_namespace_with_the_name_of_a_kind() -> None:
     assert find("workflow/step", pod("step", namespace="workflow")) == ["step"]
+
+
+def deployment(namespace: str) -> Any:
+    labels = {"app": "web"}
+    return decode_object(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "web", "namespace": namespace},
+            "spec": {
+                "replicas": 2,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, **TEMPLATE},
+            },
+        }
+    )
+
+
+def test_a_name_without_a_kind_is_that_of_the_only_workload() -> None:
+    assert len(find("web", deployment("shop"))) == 2
+    assert len(find("shop/web", deployment("shop"), deployment("other"))) == 2
+    assert find("web", deployment("shop"), pod("web")) == ["web"]
+    for target, objects in (
+        ("pod/web", [deployment("shop")]),
+        ("web", [deployment("shop"), deployment("other")]),
+    ):
+        with pytest.raises(InputError, match="expected a pod of the cluster"):
+            find(target, *objects)
