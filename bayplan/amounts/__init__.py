@@ -5,14 +5,7 @@ rows in NumPy, and the compiled form of all of them in one loop. Filter, scores,
 these and nothing else. May import `table` and `api`; plugins state their rules in these types, `engine` applies them.
 """
 
-from .fitting import (
-    copies_that_fit,
-    free_amounts,
-    is_unresolvable,
-    shortage_at,
-    shortage_reasons,
-    shortages,
-)
+from .fitting import copies_that_fit, free_amounts, shortage_at, shortages
 from .kernel import KERNEL
 from .rules import (
     NO_RULES,
@@ -38,10 +31,8 @@ __all__ = [
     "ShareRule",
     "copies_that_fit",
     "free_amounts",
-    "is_unresolvable",
     "rule_points",
     "share_points",
     "shortage_at",
-    "shortage_reasons",
     "shortages",
 ]

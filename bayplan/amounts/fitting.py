@@ -80,15 +80,3 @@ def shortage_at(
         never = wanted > capacity and resource != POD_COUNT
         bits |= (3 if never else 1) << (2 * place)
     return bits
-
-
-def shortage_reasons(rule: FitRule, bits: int) -> tuple[str, ...]:
-    """The reasons for the shortages of a row."""
-    places = enumerate(rule.amounts)
-    return tuple([rule.reasons[name] for place, name in places if bits >> 2 * place & 1])
-
-
-def is_unresolvable(rule: FitRule, bits: int) -> bool:
-    """Whether preemption cannot help a row with these shortages."""
-    never = any(bits >> 2 * place + 1 & 1 for place in range(len(rule.amounts)))
-    return never and not rule.is_always_resolvable

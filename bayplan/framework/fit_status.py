@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..amounts import POD_COUNT, FitRule, is_unresolvable, shortage_reasons
+from ..amounts import POD_COUNT, FitRule
 from ..table import Ints
 from .status import SUCCESS, Code, Status
 from .verdict import Verdict
@@ -14,9 +14,9 @@ def fit_status(rule: FitRule, bits: int) -> Status:
     """The status of a row with these shortages."""
     if not bits:
         return SUCCESS
-    is_never = is_unresolvable(rule, bits)
+    is_never = _is_unresolvable(rule, bits)
     code = Code.UnschedulableAndUnresolvable if is_never else Code.Unschedulable
-    return Status(code, shortage_reasons(rule, bits), rule.plugin)
+    return Status(code, _reasons(rule, bits), rule.plugin)
 
 
 def fit_verdict(rule: FitRule, bits: Ints) -> Verdict:
@@ -31,3 +31,15 @@ def fit_verdict(rule: FitRule, bits: Ints) -> Verdict:
             never = is_never and (bits >> 2 * place + 1 & 1).astype(np.bool_)
             verdict.reject(short, rule.reasons[resource], unresolvable=never)
     return verdict
+
+
+def _reasons(rule: FitRule, bits: int) -> tuple[str, ...]:
+    """The reasons for the shortages of a row; see `amounts.shortages` for the bits."""
+    places = enumerate(rule.amounts)
+    return tuple([rule.reasons[name] for place, name in places if bits >> 2 * place & 1])
+
+
+def _is_unresolvable(rule: FitRule, bits: int) -> bool:
+    """Whether preemption cannot help a row with these shortages."""
+    never = any(bits >> 2 * place + 1 & 1 for place in range(len(rule.amounts)))
+    return never and not rule.is_always_resolvable
