@@ -85,8 +85,6 @@ async def read_version(connection: Connection, ended: asyncio.Event | None = Non
     """The version of the API server; empty if unknown. With `ended` the request is repeated until then or until it is
     answered.
     """
-    from ..errors import ApiError
-
     while True:
         try:
             return str((await connection.get("/version")).get("gitVersion", ""))

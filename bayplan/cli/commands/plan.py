@@ -21,7 +21,14 @@ from ..options.input_options import takes_input_limit
 from ..options.option_groups import argument, completing, option, option_group, takes_options
 from ..options.scheduler_options import PENDING, Question, takes_cluster
 from ..render.consoles import print_notes
-from ..render.plain_data import ANSWER_FORM, AnswerForm, print_answer, print_in_form, with_remarks
+from ..render.plain_data import (
+    ANSWER_FORM,
+    AnswerForm,
+    print_answer,
+    print_in_form,
+    with_remarks,
+    yaml_pieces,
+)
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -200,8 +207,6 @@ def progress_text(price: float, bound: float) -> str:
 
 
 def _write(found: NodePlan, path: Path) -> None:
-    from ..render.plain_data import yaml_pieces
-
     with os_errors_named(path, "a file that can be written"):
         path.write_text("".join(yaml_pieces(found.nodes())), encoding="utf-8")
 

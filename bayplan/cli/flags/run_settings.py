@@ -299,7 +299,14 @@ def make_elector(
     connection: Connection, config: SchedulerConfiguration, gates: FeatureGates, clock: Clock
 ) -> tuple[LeaderElector, LeaseCandidate | None]:
     """The elector for the lease that the configuration names, and a candidate if the API server chooses the holder."""
-    from ...kube.leader import LeaderElector, LeaseLock, make_identity
+    from ...kube.leader import (
+        CandidateSpec,
+        CoordinatedElector,
+        LeaderElector,
+        LeaseCandidate,
+        LeaseLock,
+        make_identity,
+    )
 
     election = config.leader_election
     times = _times(election)
@@ -310,8 +317,6 @@ def make_elector(
     identity = make_identity()
     if not gates.enabled("CoordinatedLeaderElection"):
         return LeaderElector(lock, identity, clock, times), None
-    from ...kube.leader import CandidateSpec, CoordinatedElector, LeaseCandidate
-
     spec = CandidateSpec(
         election.resource_namespace,
         election.resource_name,
