@@ -336,7 +336,7 @@ def _shapes(pods: PodSet, tree: Mapping[str, Any], kind: str) -> Iterator[PodSha
             yield PodShape("-".join(keys), count, template)
         return
     paths = [pods.template] if isinstance(pods.template, str) else pods.template
-    name = paths[0].rpartition(".")[2].removesuffix("Template").lower()
+    name = _role_at(paths[0])
     for path in paths:
         found = list(find_values(tree, path))
         for keys, template in found:
@@ -344,6 +344,15 @@ def _shapes(pods: PodSet, tree: Mapping[str, Any], kind: str) -> Iterator[PodSha
             yield PodShape(role, count_at(tree, factors, keys, pods.default), template)
         if found:
             return
+
+
+def _role_at(path: str) -> str:
+    """The role of the pods whose template is at a path: `head` for `spec.headGroupSpec.template`."""
+    *above, last = path.split(".")
+    named = last.removesuffix("Template")
+    if named == "template" and above:
+        named = above[-1].removesuffix("Spec").removesuffix("Group") or named
+    return named.lower()
 
 
 def _template(shape: PodShape) -> PodTemplateSpec:
