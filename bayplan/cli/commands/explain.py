@@ -130,8 +130,9 @@ def explain_command(question: Question, options: ExplainOptions) -> None:
     known = set(view.node_names())
     for name in (name for name in nodes if name not in known):
         raise InputError(f'--node: expected a node of the cluster; got "{name}"')
-    kind_and_name = options.pod if "/" in options.pod else f"pod/{options.pod}"
-    target = options.pod if namespace else with_namespace(kind_and_name, question.namespace)
+    target, own = options.pod, question.namespace
+    if own and not namespace:
+        target = with_namespace(target, own) if "/" in target else f"{own}/{target}"
     group = find_group(view, target, namespace)
     if group is not None:
         _print_group(explain_group(view, *group, options.nearest), options, question.remarks)

@@ -215,6 +215,16 @@ def test_ways_to_name_a_pod(folder: Path, target: str) -> None:
     assert explain_json(target, "-f", file)["pod"]["namespace"] == "here"
 
 
+@pytest.mark.parametrize("target", ["web", "default/web"])
+def test_a_name_that_only_a_workload_has_stands_for_its_pods(folder: Path, target: str) -> None:
+    file = write(node_tree("a"), make_deployment(2, "1"))
+
+    out, _ = explain(target, "-f", file)
+
+    assert "default/web-" in out
+    assert "would go to a" in out
+
+
 @pytest.mark.parametrize(
     ("args", "complaint"),
     [
