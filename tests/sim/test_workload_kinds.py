@@ -241,23 +241,18 @@ def test_each_group_of_a_leader_worker_set_is_a_gang() -> None:
     assert len(run(obj, cpu="5", gates=GATES).placed) == 3
 
 
-def test_the_head_of_a_ray_cluster_is_named_as_head() -> None:
-    worker = {"groupName": "small", "replicas": 1, "template": TEMPLATE}
-    spec = {"headGroupSpec": {"template": TEMPLATE}, "workerGroupSpecs": [worker]}
-    obj = make("ray.io/v1", "RayCluster", spec)
+def test_replica_sets_have_the_role_of_their_pods_in_their_names() -> None:
+    group = {"groupName": "small", "replicas": 1, "template": TEMPLATE}
+    ray = {"headGroupSpec": {"template": TEMPLATE}, "workerGroupSpecs": [group]}
+    lws = {"leaderWorkerTemplate": {"size": 2, "workerTemplate": TEMPLATE}}
 
-    names = {result.pod.controller.name for result in run(obj).placed if result.pod.controller}
+    def roles(obj: Any) -> set[str]:
+        owners = [result.pod.controller for result in run(obj).placed]
+        return {owner.name.removeprefix(obj.name) for owner in owners if owner}
 
-    assert {name.removeprefix(obj.name) for name in names} == {"-head", "-0"}
-
-
-def test_leaders_without_a_template_of_their_own_are_named_as_leaders() -> None:
-    spec = {"replicas": 1, "leaderWorkerTemplate": {"size": 2, "workerTemplate": TEMPLATE}}
-    obj = make("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", spec)
-
-    names = {result.pod.controller.name for result in run(obj).placed if result.pod.controller}
-
-    assert names == {f"{obj.name}-leader", f"{obj.name}-worker"}
+    assert roles(make("ray.io/v1", "RayCluster", ray)) == {"-head", "-0"}
+    worker_set = make("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", lws)
+    assert roles(worker_set) == {"-leader", "-worker"}
 
 
 WORK = {"name": "work", "container": {"image": "i"}}
