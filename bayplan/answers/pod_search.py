@@ -11,6 +11,7 @@ from ..api.pod import Pod
 from ..api.pod_groups import pod_group_of
 from ..api.wire.kinds import group_of
 from ..api.workload_kinds import known_workload_kinds
+from ..api.workloads import Job
 from ..errors import InputError
 from ..trials import TrialCluster
 from .references import custom_kind, find_kind
@@ -169,6 +170,8 @@ def _of_workload(
         problem = "one that has pods" if owners else "one of the cluster"
         hint = "" if owners else _such_as(_similar(name, sorted({obj.name for obj in there})))
         why = _refused(view, kind, name, namespace)
+        if any(isinstance(obj, Job) and obj.spec.suspend for obj in owners):
+            why = ": spec.suspend is true"
         if owners and kind == "DaemonSet" and not why:
             why = ": no node is eligible for them by selector, affinity and taints"
         raise InputError(f'{kind} "{name}": expected {problem}{hint}; got no pod of it{why}')

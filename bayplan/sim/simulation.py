@@ -37,6 +37,7 @@ from .group_outcomes import GroupOutcome
 from .outcomes import PodResult
 from .report import SimulationReport
 from .results import Results
+from .suspended_jobs import suspended_jobs
 from .trace import TraceEntry, Tracer
 from .world import PlaceOf, World, is_waiting
 
@@ -203,12 +204,13 @@ class Simulation:
 
     @property
     def remarks(self) -> list[str]:
-        """Notes on objects of the input that are not simulated as they are, and storage classes that waiting pods
-        lack.
+        """Notes on objects of the input that are not simulated as they are, on suspended jobs, and on storage classes
+        that waiting pods lack.
         """
         pods = self.cluster.list("Pod")
         waiting = [pod for pod in pods if not pod.node_name and is_waiting(pod)]
-        return [*self._world.remarks, *missing_classes(self.cluster, waiting)]
+        suspended = suspended_jobs(self.cluster)
+        return [*self._world.remarks, *suspended, *missing_classes(self.cluster, waiting)]
 
     def expect(self, at_s: float, action: Callable[[], None]) -> None:
         """Run `action` when the clock shows `at_s`."""
