@@ -6,6 +6,7 @@ name, binds pods. The scheduler uses it as its `Lister` and its `Client`.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
@@ -29,6 +30,9 @@ from ..objects.object_index import (
 )
 from .created_names import make_free_name, make_uid
 
+MOST_EVENTS = 1000
+"""Pods that wait for days of virtual time have an event per attempt."""
+
 
 class MemoryCluster(ObjectIndex, Client):
     """A cluster within the process. Objects are immutable; a change replaces them.
@@ -44,8 +48,8 @@ class MemoryCluster(ObjectIndex, Client):
         self._timers = timers
         self.evictions: list[tuple[Pod, Pod | GroupPreemptor]] = []
         """The evicted pods with their preemptors."""
-        self.events: list[PodEvent] = []
-        """The scheduler's events about pods, in order."""
+        self.events: deque[PodEvent] = deque(maxlen=MOST_EVENTS)
+        """The scheduler's latest events about pods, in order."""
         self._last_resource_version = 0
         self.first_status: Callable[[Pod, PodStatus], PodStatus] | None = None
         """The kubelets' status of a pod that is being bound, which has it running."""

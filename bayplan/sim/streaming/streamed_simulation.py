@@ -101,7 +101,6 @@ class LeavingPods(WatchHandler):
             deleted, self._deleted = self._deleted, []
             for obj in deleted:
                 self._cluster.forget(obj)
-            self._cluster.events.clear()
 
 
 def split_arrivals(

@@ -14,6 +14,7 @@ import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.api.wire.decode import decode_object
+from bayplan.cluster.memory.object_store import MOST_EVENTS
 from bayplan.errors import InputError
 from bayplan.sim import Simulation
 from bayplan.sim.streaming import PodRow, StreamedSimulation, StreamReport, read_lines, write_rows
@@ -169,7 +170,7 @@ def test_nothing_is_kept_of_pods_that_have_ended() -> None:
     results, cluster = simulation._streamed, simulation.cluster
     assert (len(results._pods), len(results._created_s), len(results._victims)) == (0, 0, 0)
     assert (cluster.count("Pod"), len(cluster._deaths), len(cluster.evictions)) == (0, 0, 0)
-    assert len(cluster.events) < 100
+    assert len(cluster.events) <= MOST_EVENTS
 
 
 def make_job(name: str, at_s: float | None, completions: int, indexed: bool = False) -> Manifest:
