@@ -99,7 +99,7 @@ coverage: kernel ## Run the tests with branch coverage; list the ten least cover
 	$(BIN)/python -m coverage run -m pytest -q $(PYTEST_ARGS) $(ARGS)
 	@$(BIN)/python -m coverage combine -q
 	@$(BIN)/python -m coverage report --sort=cover > build/coverage/report.txt
-	@head -n 12 build/coverage/report.txt && tail -n 1 build/coverage/report.txt
+	@head -n 12 build/coverage/report.txt && grep TOTAL build/coverage/report.txt
 
 test-page: kernel ## Test the page in Chromium, which is installed if it is not there (Debian)
 	@command -v chromium >/dev/null || { $(APT) -q update && $(APT) -qy install --no-install-recommends chromium; }
