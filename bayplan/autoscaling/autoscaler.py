@@ -15,6 +15,7 @@ from typing import Any
 from ..api.node import Node
 from ..api.pod import Pod
 from ..choices import PRIORITY
+from ..clock import whole_micros
 from ..cluster.memory.absent_owners import stays_with_node
 from ..cluster.objects.object_index import ClusterObject
 from ..manifests.timeline import TimelineEvent
@@ -138,7 +139,10 @@ class Autoscaler:
         return neglected_pods(pods, self.choices, self.shadow, self.nodes.use)
 
     def _due_s(self) -> float | None:
-        """Time when the next round is due; None if no pod waits, or nothing changed since the last one."""
+        """Time when the next round is due; None if no pod waits, or nothing changed since the last one.
+
+        It is one that the clock can show: an alarm at another rings before it, and would be set again and again.
+        """
         if not self._pending or (self._first_s is None and not self._is_stale):
             return None
         options = self._options
@@ -146,10 +150,11 @@ class Autoscaler:
             interval = options.flags.scan_interval
             since_s = self._clock.monotonic() if self._first_s is None else self._first_s
             due_s = max(since_s, self._round_s + interval)
-            return math.ceil(round(due_s / interval, 6)) * interval
+            return whole_micros(math.ceil(round(due_s / interval, 6)) * interval)
         if self._first_s is None:
-            return max(self._round_s + LOOK_S, self._clock.monotonic())
-        return min(self._first_s + options.batch_max_s, self._last_s + options.batch_idle_s)
+            return max(whole_micros(self._round_s + LOOK_S), self._clock.monotonic())
+        due_s = min(self._first_s + options.batch_max_s, self._last_s + options.batch_idle_s)
+        return whole_micros(due_s)
 
     def _woken(self) -> None:
         due_s, now = self._due_s(), self._clock.monotonic()

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from ..api.pod import Pod
 from ..api.taints import NO_SCHEDULE, Taint
+from ..clock import whole_micros
 from ..cluster.memory.absent_owners import successor_of
 from ..manifests.timeline import TimelineEvent, TimelineTarget
 from ..sim.autoscaling_record import ScalingEviction
@@ -166,13 +167,14 @@ class ScaleDown:
         return due if due is not None and due > now else None
 
     def _at_scan(self, due_s: float) -> float:
-        """The next scan at `due_s` or later, and after now."""
+        """The next scan at `due_s` or later, and after now, as the clock can show it."""
         interval, now = self._options.flags.scan_interval, self._clock.monotonic()
         start_s = self._polled_s % interval if self._options.is_karpenter else 0.0
-        at_s = math.ceil(round((due_s - start_s) / interval, 6)) * interval + start_s
-        if at_s <= now:
-            at_s = (math.floor(round((now - start_s) / interval, 6)) + 1) * interval + start_s
-        return at_s
+        at_s = whole_micros(math.ceil(round((due_s - start_s) / interval, 6)) * interval + start_s)
+        if at_s > now:
+            return at_s
+        scans = math.floor(round((now - start_s) / interval, 6)) + 1
+        return whole_micros(scans * interval + start_s)
 
     def _woken(self) -> None:
         if self._options.is_karpenter:
@@ -220,7 +222,7 @@ class ScaleDown:
             self._searches_s = now if command is not None else now + PAUSE_S
             self._is_stale = command is not None or self._is_held_back()
         if command is not None:
-            self._decided = now + VALIDATION_DELAY_S, command
+            self._decided = whole_micros(now + VALIDATION_DELAY_S), command
 
     def _is_held_back(self) -> bool:
         """Whether a budget with a schedule applies now, so that more nodes may be removed later."""
