@@ -1,4 +1,4 @@
-"""Times of an autoscaler are those that the clock can show: else its alarm would ring before the time, again and again."""
+"""Times of an autoscaler are those that the clock can show: else its alarm rings before the time, again and again."""
 
 from typing import Any
 
