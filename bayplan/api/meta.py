@@ -144,3 +144,9 @@ def is_equal(first: Any, second: Any) -> bool:
     if isinstance(first, tuple | list) and isinstance(second, tuple | list):
         return len(first) == len(second) and all(map(is_equal, first, second))
     return False
+
+
+def is_older(listed: KubeObject, written: KubeObject) -> bool:
+    """Whether the lister still shows a version from before the write; versions are numbers."""
+    shown, wrote = listed.resource_version, written.resource_version
+    return shown.isdecimal() and wrote.isdecimal() and int(shown) < int(wrote)

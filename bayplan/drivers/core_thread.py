@@ -74,7 +74,7 @@ class Crossing(Generic[Item]):
 
 
 class PatientCrossing(Crossing[Item]):
-    """The same, from one loop to another: items put on `source` cross `patience_s` after the first of them.
+    """Crossing from one loop to another: items put on `source` cross `patience_s` after the first of them.
 
     With no patience that is at the end of the current iteration.
     """

@@ -18,7 +18,7 @@ from ...api.dra import (
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
-from ...api.meta import controller_of
+from ...api.meta import controller_of, is_older
 from ...api.text.quantity import parse_quantity
 from ...stamped_cache import StampedCache
 from ..lister import Lister
@@ -153,7 +153,7 @@ class TrackedClaims:
         if listed is None and written.uid in self._created:
             return written
         self._created.discard(written.uid)
-        if listed is not None and listed.uid == written.uid and _is_older(listed, written):
+        if listed is not None and listed.uid == written.uid and is_older(listed, written):
             return written
         del self._written[namespace, name]
         return listed
@@ -253,9 +253,3 @@ class TrackedClaims:
         self._created.discard(claim.uid)
         self._written.pop((claim.namespace, claim.name), None)
         self.refresh(claim.namespace, claim.name)
-
-
-def _is_older(listed: ResourceClaim, written: ResourceClaim) -> bool:
-    """Whether the lister still shows a version from before the write; versions are numbers."""
-    shown, wrote = listed.resource_version, written.resource_version
-    return shown.isdecimal() and wrote.isdecimal() and int(shown) < int(wrote)

@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from ...api.meta import KubeObject
+from ...api.meta import KubeObject, is_older
 from ...api.pod import Pod
 from ...api.storage import (
     SELECTED_NODE,
@@ -176,12 +176,6 @@ class Binder:
         table = self.handle.table
         row = table.row_of.get(node_name)
         return None if row is None or table.nodes[row] is None else row
-
-
-def is_older(listed: KubeObject, written: KubeObject) -> bool:
-    """Whether the lister still shows a version from before the write; versions are numbers."""
-    shown, wrote = listed.resource_version, written.resource_version
-    return shown.isdecimal() and wrote.isdecimal() and int(shown) < int(wrote)
 
 
 def _listed(objects: AssumedObjects[Object], wanted: Object, doing: str) -> Object:
